@@ -17,7 +17,7 @@ from pathlib import Path
 from time import perf_counter, thread_time
 
 from fusevm.lab.peers.bench import bench_files, geometric_mean
-from fusevm.lab.peers.ours import Tier
+from fusevm.lab.peers.ours import OurTier
 from fusevm.native.host.compiler import compiler
 from fusevm.native.switches import SWITCHES
 
@@ -31,7 +31,7 @@ LEAST = 20  # runs
 
 def measure(folder: Path, names: list[str], seconds: float) -> dict[str, float]:
     """Seconds a call takes by this process, at best, once hot code is compiled."""
-    tier, found = Tier("auto"), {}
+    tier, found = OurTier("auto"), {}
     tier.settles = True
     for file in bench_files(folder, names):
         run = tier.stopwatch(file.work)

@@ -16,7 +16,7 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.lab.peers.engines import engine_named
-from fusevm.lab.peers.work import PeerEngine, Work
+from fusevm.lab.peers.work import PeerEngine, PeerWork
 
 HERE, CALLER, OTHER = b"\xcc" * 20, b"\x11" * 20, b"\x22" * 20
 NOBODY = "0x" + "33" * 20
@@ -104,7 +104,7 @@ def nanoseconds(engine: PeerEngine, body: str) -> float:
             OTHER: Account(1, 5, assemble("PUSH0 POP STOP")),
         }
         tx = Transaction(CALLER, HERE, b"\1" * 64, 0, 10**10, gas_price=0)
-        run = engine.stopwatch(Work(Fork.CANCUN, accounts, Block(gas_limit=10**12), tx))
+        run = engine.stopwatch(PeerWork(Fork.CANCUN, accounts, Block(gas_limit=10**12), tx))
         assert run().status == "success", body
         taken.append(min(run().seconds for _ in range(RUNS)))
     return (taken[0] - taken[1]) / TIMES * 1e9

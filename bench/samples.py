@@ -18,7 +18,7 @@ from fusevm.chain.state import Account, logs_hash
 from fusevm.lab.official.statetest import block_from, state_from, transaction_from
 from fusevm.lab.peers.bench import GAS, read_form
 from fusevm.lab.peers.spec import Spec
-from fusevm.lab.peers.work import Observation, Work
+from fusevm.lab.peers.work import Observation, PeerWork
 from fusevm.lab.samples import FOLDER
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -182,7 +182,7 @@ def _post(test: dict[str, Any], fork: Fork, rejected: str | None) -> dict[str, A
     indexes = {"data": 0, "gas": 0, "value": 0}
     tx = transaction_from(test["transaction"], indexes)
     block = block_from(test["env"], {}, fork)
-    seen = Spec().run(Work(fork, state_from(test["pre"]).accounts, block, tx))
+    seen = Spec().run(PeerWork(fork, state_from(test["pre"]).accounts, block, tx))
     assert (seen.status == "rejected") == (rejected is not None), seen
     post = {"indexes": indexes, "hash": "0x" + _root(seen).hex(), "logs": "0x" + logs_hash(seen.logs).hex()}
     return post | ({"expectException": rejected} if rejected else {})

@@ -14,8 +14,8 @@ from fusevm.codegen.yul_functions import unit_of
 from fusevm.ir import analyses
 from fusevm.ir.fold.functions import FunctionFolder
 from fusevm.ir.fold.summaries import summaries
-from fusevm.lab.yul.compiled import Tally, check, run_code
-from fusevm.lab.yul.generate_contracts import Contract
+from fusevm.lab.yul.compiled import CompiledTally, check, run_code
+from fusevm.lab.yul.generate_contracts import YulContract
 from fusevm.yul.generate import StackTooDeep
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
@@ -31,7 +31,7 @@ CALLS = tuple((word(one) + word(other), 0) for one in (0, 1, 2, 5) for other in 
 
 
 def compiles_rightly(source: str, calls: tuple[tuple[bytes, int], ...] = CALLS) -> None:
-    found = check(Contract(source, calls), Tally())
+    found = check(YulContract(source, calls), CompiledTally())
     assert found is None or "gas was" in found
 
 
@@ -320,7 +320,7 @@ def test_what_a_loop_does_not_change_is_not_computed_in_it() -> None:
 
     def gas(value: str) -> int:
         code = compile_object(parse_object(f"{{ let x := {value} {turn} }}", dialect), dialect, runs=200).code
-        (run,) = run_code(code, Contract("", calls), dialect)
+        (run,) = run_code(code, YulContract("", calls), dialect)
         assert run.effects.status is Status.SUCCESS
         return run.gas
 

@@ -7,7 +7,7 @@ import pytest
 from conftest import WHOLE
 from fusevm.codegen.backend import LEFT_OUT
 from fusevm.codegen.pipeline import NAMES, NEEDED
-from fusevm.lab.yul.compiled import Tally, check, random_case
+from fusevm.lab.yul.compiled import CompiledTally, check, random_case
 
 SEEDS = [seed for seed in range(40) if len(random_case(seed).source) < 3_000][:12]
 
@@ -16,10 +16,10 @@ SEEDS = [seed for seed in range(40) if len(random_case(seed).source) < 3_000][:1
 def test_code_is_right_without_a_pass(name: str) -> None:
     """Whatever a pass makes of a program, the next ones must not rely on its having been there."""
     for seed in SEEDS[:: (2 if name in ("fold", "inline") else 3) * (1 if WHOLE else 2)]:
-        found = check(random_case(seed), Tally(), runs=(200,), without={name})
+        found = check(random_case(seed), CompiledTally(), runs=(200,), without={name})
         assert found is None or "gas was" in found, seed
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_programs_compile_rightly_at_all_runs(seed: int) -> None:
-    assert check(random_case(seed), Tally()) is None
+    assert check(random_case(seed), CompiledTally()) is None

@@ -25,9 +25,9 @@ from fusevm.lab.peers.bench import (
     ratios,
     time_limit,
 )
-from fusevm.lab.peers.ours import Tier
+from fusevm.lab.peers.ours import OurTier
 
-REFERENCE = Tier("reference")
+REFERENCE = OurTier("reference")
 FEW_OPS = 30_000  # files beyond this are left to `fusevm bench`
 app = typer.Typer()
 app.command()(bench)

@@ -11,7 +11,7 @@ from fusevm.control_flow.graph import Cfg, control_flow
 from fusevm.evm.bytecode import JUMPI, basic_blocks
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.lab.ir.hostile import HOSTILE
-from fusevm.lab.peers.ours import Tier
+from fusevm.lab.peers.ours import OurTier
 from fusevm.lab.regions.cases import case, real_code
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
@@ -89,7 +89,7 @@ def called(
 def test_random_programs_run_along_their_graphs(kind: str, count: int) -> None:
     walk = Walk()
     for number in range(count):
-        Tier("reference", Hooks(watcher=walk)).run(case(f"graph/{number}", None, kind, small=True).work())
+        OurTier("reference", Hooks(watcher=walk)).run(case(f"graph/{number}", None, kind, small=True).work())
     assert walk.wrong == []
     assert walk.edges > 100
 

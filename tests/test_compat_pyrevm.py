@@ -18,7 +18,7 @@ from fusevm.compat import pyrevm as ours
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz.differential import fitted
 from fusevm.lab.fuzz.generator import program
-from fusevm.lab.peers.work import Work
+from fusevm.lab.peers.work import PeerWork
 from fusevm.values import BadValue
 
 theirs = pytest.importorskip("pyrevm")
@@ -58,7 +58,7 @@ def facts(evm: Any) -> Any:
 # -- random programs --------------------------------------------------------------------------------------------------
 
 
-def machine(module: ModuleType, work: Work) -> Any:
+def machine(module: ModuleType, work: PeerWork) -> Any:
     from fusevm.lab.peers.revm import SPEC_IDS
 
     block, tx = work.block, work.transaction
@@ -92,7 +92,7 @@ def machine(module: ModuleType, work: Work) -> Any:
     return evm
 
 
-def run(module: ModuleType, work: Work) -> Any:
+def run(module: ModuleType, work: PeerWork) -> Any:
     evm, tx = machine(module, work), work.transaction
     sender, price = "0x" + tx.sender.hex(), tx.gas_price
     if tx.to is None:
@@ -104,7 +104,7 @@ def run(module: ModuleType, work: Work) -> Any:
     return evm, (answer, facts(evm)), destroyed
 
 
-def accounts_of(evm: Any, work: Work) -> Any:
+def accounts_of(evm: Any, work: PeerWork) -> Any:
     seen = {}
     for address, account in work.accounts.items():
         where = "0x" + address.hex()

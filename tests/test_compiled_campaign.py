@@ -10,8 +10,8 @@ import pytest
 from fusevm.codegen import stack_code
 from fusevm.codegen.yul import CompiledObject, compile_object
 from fusevm.lab.yul import compiled
-from fusevm.lab.yul.compiled import Tally, check, main, one_program, random_case
-from fusevm.lab.yul.generate_contracts import Contract, random_contract
+from fusevm.lab.yul.compiled import CompiledTally, check, main, one_program, random_case
+from fusevm.lab.yul.generate_contracts import YulContract, random_contract
 from fusevm.lab.yul.shrink import shrunken
 from fusevm.yul.syntax.ast import Object
 from fusevm.yul.syntax.checks import check as check_source
@@ -36,10 +36,10 @@ def test_code_that_costs_more_than_plain_code_is_a_finding() -> None:
         return compile_object(obj, dialect, runs=200 if runs is None else None)
 
     loop = "{ for { let i := 0 } lt(i, 20) { i := add(i, 1) } { sstore(i, f(f(i))) } function f(a) -> b { b := a } }"
-    contract = Contract(loop, ((b"", 0),))
-    assert check(contract, Tally()) is None
+    contract = YulContract(loop, ((b"", 0),))
+    assert check(contract, CompiledTally()) is None
     with patch.object(compiled, "compile_object", exchanged):
-        assert "0 runs: gas was" in str(check(contract, Tally()))
+        assert "0 runs: gas was" in str(check(contract, CompiledTally()))
 
 
 def test_a_campaign_without_findings_says_what_it_compared(capsys: pytest.CaptureFixture[str]) -> None:

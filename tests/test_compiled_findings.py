@@ -7,8 +7,8 @@ import pytest
 from fusevm.chain.outcome import Status
 from fusevm.codegen.bytecode import optimize
 from fusevm.codegen.yul import compile_object
-from fusevm.lab.yul.compiled import Tally, check, run_code
-from fusevm.lab.yul.generate_contracts import Contract
+from fusevm.lab.yul.compiled import CompiledTally, check, run_code
+from fusevm.lab.yul.generate_contracts import YulContract
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
 
@@ -16,7 +16,7 @@ SOME_CALLS = ((b"", 0), (bytes(3) + b"\1", 0), (bytes(3) + b"\2" + bytes(31) + b
 
 
 def compiles_rightly(source: str, calls: tuple[tuple[bytes, int], ...] = SOME_CALLS, deploys: bool = False) -> None:
-    found = check(Contract(source, calls, deploys), Tally())
+    found = check(YulContract(source, calls, deploys), CompiledTally())
     assert found is None or "gas was" in found
 
 
@@ -147,7 +147,7 @@ def test_a_check_of_an_address_goes_only_where_the_access_stays() -> None:
         )
         code = compile_object(parse_object(source, dialect), dialect, runs=200).code
         for made in (code, optimize(code, dialect.fork, always=True).code):
-            (run,) = run_code(made, Contract(source, ((big, 0),)), dialect)
+            (run,) = run_code(made, YulContract(source, ((big, 0),)), dialect)
             assert run.effects.status is not Status.SUCCESS
 
 
@@ -172,7 +172,7 @@ def test_an_access_that_no_gas_pays_for_is_not_dropped_once_its_offset_is_a_lite
             function f(x) {{ {access} if gt(x, 0xffffffffffffffff) {{ revert(0, 0) }} sstore(0, 1) }}
         }}"""
         dialect = dialect_for()
-        contract = Contract(source, ((b"", 0),))
+        contract = YulContract(source, ((b"", 0),))
         plain = compile_object(parse_object(source, dialect), dialect, runs=None).code
         codes = [compile_object(parse_object(source, dialect), dialect, runs=runs).code for runs in (0, 200, 10_000)]
         for code in (*codes, optimize(plain, always=True).code):

@@ -8,8 +8,8 @@ import pytest
 
 from fusevm.codegen.yul import compile_object
 from fusevm.evm.bytecode import decode
-from fusevm.lab.yul.compiled import Tally, check
-from fusevm.lab.yul.generate_contracts import Contract
+from fusevm.lab.yul.compiled import CompiledTally, check
+from fusevm.lab.yul.generate_contracts import YulContract
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
 
@@ -22,8 +22,8 @@ ENDS = "function e() { sstore(9, 9) stop() }"
 
 def stores(source: str, op: str = "SSTORE") -> int:
     """How many are left. The code is run beside its plain translation, in static calls too."""
-    contract = Contract(source, CALLS)
-    assert check(contract, Tally(), runs=(200,)) is None, source
+    contract = YulContract(source, CALLS)
+    assert check(contract, CompiledTally(), runs=(200,)) is None, source
     dialect = dialect_for()
     code = compile_object(parse_object(source, dialect), dialect, runs=200).code
     return sum(each.op is not None and each.op.name == op for each in decode(code, dialect.fork))
@@ -166,4 +166,4 @@ def test_random_stores(seed: int) -> None:
         functions = f"function a() {{ {random.choice(('sstore(2, 9)', 'sstore(51, sload(1))', 'tstore(1, 1)'))} }}"
         functions += " function b(i) { if gt(i, 3) { mstore(0, i) revert(0, 32) } sstore(60, i) }"
         source = f"{{ let i := and(calldataload(32), 3) {text} {end} {functions} }}"
-        assert check(Contract(source, CALLS), Tally(), runs=(200,)) is None, source
+        assert check(YulContract(source, CALLS), CompiledTally(), runs=(200,)) is None, source

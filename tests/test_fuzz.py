@@ -21,8 +21,8 @@ from fusevm.cli.fuzz import fuzz
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.lab.fuzz.campaign import Plan, run_campaign
-from fusevm.lab.fuzz.code import Code, Item, parse_item, raw
+from fusevm.lab.fuzz.campaign import FuzzPlan, run_campaign
+from fusevm.lab.fuzz.code import CodePart, CodeParts, parse_item, raw
 from fusevm.lab.fuzz.differential import compare, fitted
 from fusevm.lab.fuzz.generator import program
 from fusevm.lab.fuzz.loop_programs import control
@@ -30,12 +30,12 @@ from fusevm.lab.fuzz.program import Program
 from fusevm.lab.fuzz.shrink import shrink
 from fusevm.lab.fuzz.starve import compare_starved, critical_gas, least_gas, random_gas
 from fusevm.lab.fuzz.writer import VOCABULARIES
-from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import Observation, Work, block_hash
+from fusevm.lab.peers.ours import OurTier
+from fusevm.lab.peers.work import Observation, PeerWork, block_hash
 from fusevm.reference.hooks import Hooks, Step
 
 SENDER, CONTRACT, OTHER = b"\x11" * 20, b"\xcc" * 20, b"\xdd" * 20
-REFERENCE = Tier("reference")
+REFERENCE = OurTier("reference")
 
 
 def needs(package: str) -> pytest.MarkDecorator:
@@ -43,29 +43,29 @@ def needs(package: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(missing, reason=f"{package} is not installed (pip install 'fusevm[peers]')")
 
 
-def names_run(work: Work) -> list[str]:
+def names_run(work: PeerWork) -> list[str]:
     names: list[str] = []
-    Tier("reference", Hooks(on_opcode=lambda step: names.append(step.name))).run(work)
+    OurTier("reference", Hooks(on_opcode=lambda step: names.append(step.name))).run(work)
     return names
 
 
-def work_of(text: str, gas: int = 100_000, fork: Fork = Fork.OSAKA, other: str = "") -> Work:
+def work_of(text: str, gas: int = 100_000, fork: Fork = Fork.OSAKA, other: str = "") -> PeerWork:
     accounts = {
         SENDER: Account(balance=10**18),
         CONTRACT: Account(1, 0, assemble(text)),
         OTHER: Account(1, 0, assemble(other)),
     }
-    return Work(fork, accounts, Block(hashes=block_hash), Transaction(SENDER, CONTRACT, gas_limit=gas, gas_price=0))
+    return PeerWork(fork, accounts, Block(hashes=block_hash), Transaction(SENDER, CONTRACT, gas_limit=gas, gas_price=0))
 
 
-class Faulty(Tier):
+class Faulty(OurTier):
     """The reference tier, made to err whenever a given opcode has run."""
 
     def __init__(self, opcode: str) -> None:
         super().__init__("reference")
         self.name, self.opcode = "faulty", opcode
 
-    def run(self, work: Work) -> Observation:
+    def run(self, work: PeerWork) -> Observation:
         seen = REFERENCE.run(work)
         return replace(seen, gas_used=seen.gas_used + 1) if self.opcode in names_run(work) else seen
 
@@ -75,12 +75,14 @@ class Faulty(Tier):
 
 def test_labels_parts_and_sizes_are_filled_in() -> None:
     lines = ("PUSH2 @L7", "JUMP", "L7:", "PUSH2 sizeof part0", "PUSH2 @part0", "PUSH1 0x0", "CODECOPY")
-    code = Code([parse_item(line) for line in lines], [raw(b"\xab\xcd")])
+    code = CodeParts([parse_item(line) for line in lines], [raw(b"\xab\xcd")])
     assert code.encode() == assemble("PUSH2 4 JUMP JUMPDEST PUSH2 2 PUSH2 14 PUSH1 0 CODECOPY DATA 0xabcd")
 
 
 def test_a_reference_to_what_was_cut_away_reads_as_zero() -> None:
-    assert Code([parse_item("PUSH2 @L1"), parse_item("PUSH2 sizeof part3")]).encode() == bytes.fromhex("610000610000")
+    assert CodeParts([parse_item("PUSH2 @L1"), parse_item("PUSH2 sizeof part3")]).encode() == bytes.fromhex(
+        "610000610000"
+    )
 
 
 @pytest.mark.parametrize("line", ["ADD", "PUSH5 0x5b", "L12:", "PUSH2 @L12", "PUSH2 @part1", "DATA 0x60ff"])
@@ -160,8 +162,8 @@ def test_a_difference_names_the_field_and_what_each_engine_says() -> None:
 
 
 def test_a_difference_in_the_state_names_account_and_slot() -> None:
-    class Forgetful(Tier):
-        def run(self, work: Work) -> Observation:
+    class Forgetful(OurTier):
+        def run(self, work: PeerWork) -> Observation:
             seen = super().run(work)
             assert seen.accounts is not None
             seen.accounts[CONTRACT].storage.pop(5)
@@ -175,7 +177,7 @@ def test_a_difference_in_the_state_names_account_and_slot() -> None:
 def test_a_campaign_finds_a_fault_and_shrinks_it_to_the_instruction_at_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     faulty = Faulty("SDIV")
     monkeypatch.setattr("fusevm.lab.fuzz.campaign.engine_named", lambda name: faulty if name == "faulty" else REFERENCE)
-    tally = run_campaign(Plan(("reference", "faulty"), 12, seed=1, forks=(Fork.CANCUN,), shrink_attempts=800))
+    tally = run_campaign(FuzzPlan(("reference", "faulty"), 12, seed=1, forks=(Fork.CANCUN,), shrink_attempts=800))
     assert tally.programs == 12
     assert tally.failures
     shortest = min(failure.shrunk.size() for failure in tally.failures)
@@ -184,20 +186,20 @@ def test_a_campaign_finds_a_fault_and_shrinks_it_to_the_instruction_at_fault(mon
 
 
 def test_a_crash_counts_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Crashing(Tier):
-        def run(self, work: Work) -> Observation:
+    class Crashing(OurTier):
+        def run(self, work: PeerWork) -> Observation:
             raise ZeroDivisionError("oops")
 
     engines = {"reference": REFERENCE, "crashing": Crashing("reference")}
     monkeypatch.setattr("fusevm.lab.fuzz.campaign.engine_named", engines.__getitem__)
-    tally = run_campaign(Plan(("reference", "crashing"), 1, shrink_attempts=5))
+    tally = run_campaign(FuzzPlan(("reference", "crashing"), 1, shrink_attempts=5))
     assert "ZeroDivisionError: oops" in tally.failures[0].difference
 
 
-class Learning(Tier):
+class Learning(OurTier):
     """The reference tier, made to err from its third run on one machine on."""
 
-    def run_again(self, work: Work, limits: Iterable[int]) -> Iterator[Observation]:
+    def run_again(self, work: PeerWork, limits: Iterable[int]) -> Iterator[Observation]:
         for number, seen in enumerate(super().run_again(work, limits)):
             yield replace(seen, gas_used=seen.gas_used + 1) if number >= 2 else seen
 
@@ -207,7 +209,7 @@ def test_a_campaign_finds_a_fault_that_shows_only_when_a_machine_has_run_the_cod
 ) -> None:
     engines = {"reference": REFERENCE, "learning": Learning("reference")}
     monkeypatch.setattr("fusevm.lab.fuzz.campaign.engine_named", engines.__getitem__)
-    plan = Plan(("reference", "learning"), 1, shrink_attempts=5)
+    plan = FuzzPlan(("reference", "learning"), 1, shrink_attempts=5)
     tally = run_campaign(plan)
     assert "in run 3 on one machine" in tally.failures[0].difference
     assert not run_campaign(replace(plan, again=2)).failures
@@ -223,21 +225,21 @@ def test_runs_on_one_machine_go_on_from_the_state_the_last_one_left() -> None:
 # -- what is made and undone
 
 
-def frames(work: Work) -> list[tuple[Message, Outcome]]:
+def frames(work: PeerWork) -> list[tuple[Message, Outcome]]:
     ended: list[tuple[Message, Outcome]] = []
     hooks = Hooks(on_return=lambda message, outcome: ended.append((message, outcome)))
-    Tier("reference", hooks).run(work)
+    OurTier("reference", hooks).run(work)
     return ended
 
 
-def works(count: int, *forks: Fork) -> Iterator[Work]:
+def works(count: int, *forks: Fork) -> Iterator[PeerWork]:
     return (program(f"undone.{number}", forks[number % len(forks)]).work() for number in range(count))
 
 
 def test_programs_create_contracts_where_a_payment_went_and_undo_it() -> None:
     """As in a fault that was found by reading: Python had looked at the account in between."""
 
-    def is_one(work: Work) -> bool:
+    def is_one(work: PeerWork) -> bool:
         ended = frames(work)
         paid = {message.address for message, _ in ended if message.value and not message.code}
         made = {message.address for message, _ in ended if message.creates}
@@ -251,10 +253,10 @@ def test_programs_create_contracts_where_a_payment_went_and_undo_it() -> None:
 def test_programs_make_a_contract_of_code_alone_again_that_was_undone() -> None:
     """As in the other: before EIP-161 such a contract has no nonce, and it gave away its balance."""
 
-    def is_one(work: Work) -> bool:
+    def is_one(work: PeerWork) -> bool:
         made = [message.address for message, outcome in frames(work) if message.creates and outcome.created]
         again = {address for address in made if made.count(address) > 1}
-        kept = Tier("reference").run(work).accounts or {}
+        kept = OurTier("reference").run(work).accounts or {}
         return any(address in kept and kept[address].code and not kept[address].balance for address in again)
 
     assert any(is_one(work) for work in works(600, Fork.FRONTIER, Fork.HOMESTEAD, Fork.TANGERINE_WHISTLE))
@@ -287,7 +289,7 @@ def test_a_program_that_always_fails_shrinks_to_nothing() -> None:
 def test_constants_shrink_towards_zero() -> None:
     made = program(3, Fork.CANCUN)
     contract = made.accounts[made.transaction.to or b""]
-    contract.code = Code([Item("PUSH4", 0x12345678), Item("PUSH1", 5), Item("MSTORE")])
+    contract.code = CodeParts([CodePart("PUSH4", 0x12345678), CodePart("PUSH1", 5), CodePart("MSTORE")])
     small = shrink(made, lambda tried: "MSTORE" in names_run(tried.work()))
     items = [str(item) for code in small.codes() for item in code.items]
     assert [item for item in items if "0x12345678" in item] == []
@@ -296,10 +298,10 @@ def test_constants_shrink_towards_zero() -> None:
 # -- starving
 
 
-def steps_passed(work: Work) -> int:
+def steps_passed(work: PeerWork) -> int:
     """How many instructions that cost anything were run to their end."""
     steps: list[Step] = []
-    Tier("reference", Hooks(on_opcode=steps.append)).run(work)
+    OurTier("reference", Hooks(on_opcode=steps.append)).run(work)
     return sum(step.error is None and step.gas_cost > 0 for step in steps)
 
 
@@ -318,7 +320,7 @@ def test_critical_gas_reaches_into_calls_given_all_there_is() -> None:
     inner: set[int] = set()
     for gas in critical_gas(work):
         steps: list[Step] = []
-        Tier("reference", Hooks(on_opcode=steps.append)).run(work.with_gas(gas))
+        OurTier("reference", Hooks(on_opcode=steps.append)).run(work.with_gas(gas))
         inner.add(sum(step.depth == 2 and step.error is None for step in steps))
     assert inner == {0, 1, 2, 3, 4, 5, 6, 8}  # the eighth, RETURN, costs nothing
 
@@ -338,8 +340,8 @@ def test_random_gas_lies_between_the_least_and_the_given() -> None:
 
 
 def test_a_difference_under_starved_gas_names_the_limit() -> None:
-    class Generous(Tier):
-        def run(self, work: Work) -> Observation:
+    class Generous(OurTier):
+        def run(self, work: PeerWork) -> Observation:
             seen = super().run(work)
             return replace(seen, status="success") if work.transaction.gas_limit == 21_005 else seen
 
@@ -356,7 +358,7 @@ def test_a_difference_under_starved_gas_names_the_limit() -> None:
 @needs("pyrevm")
 def test_a_sample_agrees_with_pyrevm() -> None:
     forks = tuple(fork for fork in Fork if fork <= Fork.CANCUN and fork != Fork.CONSTANTINOPLE)
-    tally = run_campaign(Plan(("reference", "pyrevm"), 600, seed=11, forks=forks))
+    tally = run_campaign(FuzzPlan(("reference", "pyrevm"), 600, seed=11, forks=forks))
     assert [failure.difference for failure in tally.failures] == []
     assert tally.agreed > 550
 
@@ -364,20 +366,20 @@ def test_a_sample_agrees_with_pyrevm() -> None:
 @needs("ethereum")
 def test_a_sample_agrees_with_the_executable_spec() -> None:
     forks = tuple(fork for fork in Fork if fork != Fork.CONSTANTINOPLE)
-    tally = run_campaign(Plan(("reference", "spec"), 140, seed=12, forks=forks))
+    tally = run_campaign(FuzzPlan(("reference", "spec"), 140, seed=12, forks=forks))
     assert [failure.difference for failure in tally.failures] == []
     assert tally.agreed == 140
 
 
 @needs("eth")
 def test_a_sample_of_constantinople_agrees_with_py_evm() -> None:
-    tally = run_campaign(Plan(("reference", "py-evm"), 80, seed=13, forks=(Fork.CONSTANTINOPLE,)))
+    tally = run_campaign(FuzzPlan(("reference", "py-evm"), 80, seed=13, forks=(Fork.CONSTANTINOPLE,)))
     assert [failure.difference for failure in tally.failures] == []
 
 
 @needs("pyrevm")
 def test_a_starved_sample_agrees_with_pyrevm() -> None:
-    plan = Plan(("reference", "pyrevm"), 5, seed=14, forks=(Fork.BERLIN, Fork.CANCUN), starve=True, random_limits=3)
+    plan = FuzzPlan(("reference", "pyrevm"), 5, seed=14, forks=(Fork.BERLIN, Fork.CANCUN), starve=True, random_limits=3)
     tally = run_campaign(plan)
     assert [failure.difference for failure in tally.failures] == []
     assert tally.runs > 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.forks import Fork
-from fusevm.lab.fuzz.histories import Difference, run_history
+from fusevm.lab.fuzz.histories import HistoryDifference, run_history
 from fusevm.native.host.carryover import TransactionCarryover
 
 
@@ -24,5 +24,5 @@ def test_a_planted_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         for seed in range(40):
             run_history(seed, Fork.OSAKA, "native")
 
-    with pytest.raises(Difference, match="seed"):
+    with pytest.raises(HistoryDifference, match="seed"):
         search()

@@ -1,4 +1,4 @@
-"""One word means one thing: a public class of the product has a name of its own."""
+"""One word means one thing: a public class has a name of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
-PRODUCT = Path(__file__).resolve().parent.parent / "src" / "fusevm"
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "fusevm"
 SHARED = {  # names that two classes have for a reason
     "EVM": "pyrevm's name, in `compat.pyrevm`",
     "Log": "pyrevm's name",
@@ -23,12 +23,10 @@ SHARED = {  # names that two classes have for a reason
 
 def public_classes() -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(PRODUCT.rglob("*.py")):
-        name = path.relative_to(PRODUCT).as_posix()
-        if not name.startswith("lab/"):
-            for node in ast.parse(path.read_text("utf-8")).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    found[node.name].append(name)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(path.relative_to(PACKAGE).as_posix())
     return found
 
 

@@ -14,7 +14,7 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork, fork_named
 from fusevm.lab.fuzz.differential import differences
 from fusevm.lab.fuzz.generator import program
-from fusevm.lab.peers.ours import Tier
+from fusevm.lab.peers.ours import OurTier
 from fusevm.native.host import choice, handover
 from fusevm.native.host.choice import TierChoice
 from fusevm.native.host.tiers import engine
@@ -212,7 +212,7 @@ def test_code_with_a_better_schedule_begins_again_on_that(handing: Handing) -> N
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_may_be_handed_over_anywhere(seed: int, handing: Handing) -> None:
-    rng, judge, auto = random.Random(seed), Tier("reference"), Tier("auto")
+    rng, judge, auto = random.Random(seed), OurTier("reference"), OurTier("auto")
     for number, fork in enumerate(Fork):
         work = program(f"handover.{seed}.{number}", fork).work()
         wanted = judge.run(work)

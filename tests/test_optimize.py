@@ -20,7 +20,7 @@ from fusevm.evm.forks import LATEST
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.functions import Unit
 from fusevm.lab.optimize import campaign, mutated_case, random_case
-from fusevm.lab.optimize_corpus import Measured, measured_corpus
+from fusevm.lab.optimize_corpus import CorpusRow, measured_corpus
 from fusevm.lab.optimize_transactions import transaction_problem
 from fusevm.lab.peers.bench import bench_files
 from fusevm.yul.syntax.parser import parse_object
@@ -53,24 +53,24 @@ FEW = ("Token", "Numbers")  # optimising all of them takes a minute
 
 
 @pytest.fixture(scope="module")
-def measured(fixtures_dir: Path) -> list[Measured]:
+def measured(fixtures_dir: Path) -> list[CorpusRow]:
     return list(measured_corpus(fixtures_dir, only=() if WHOLE else FEW))
 
 
-def test_contracts_of_solc_answer_as_before_for_no_more_gas(measured: list[Measured]) -> None:
+def test_contracts_of_solc_answer_as_before_for_no_more_gas(measured: list[CorpusRow]) -> None:
     assert measured
     assert {(row.name, row.kind): row.wrong for row in measured if row.wrong} == {}
 
 
 @whole_corpus
-def test_contracts_of_solc_get_smaller_and_cheaper(measured: list[Measured]) -> None:
+def test_contracts_of_solc_get_smaller_and_cheaper(measured: list[CorpusRow]) -> None:
     assert mean(row.size for row in measured) <= 0.90
     assert mean(row.reducible for row in measured) <= 0.88
     assert all(row.size <= 1 and row.reducible <= 1 for row in measured)
 
 
 @whole_corpus
-def test_the_contracts_that_are_left_as_they_are_are_known(measured: list[Measured]) -> None:
+def test_the_contracts_that_are_left_as_they_are_are_known(measured: list[CorpusRow]) -> None:
     assert {(row.name, row.kind) for row in measured if row.size == 1} == KEPT
 
 

@@ -15,11 +15,11 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz.differential import differences, fitted
 from fusevm.lab.peers.engines import PEERS, engine_named
-from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import PeerEngine, PeerMissing, UnknownEngine, Work, block_hash
+from fusevm.lab.peers.ours import OurTier
+from fusevm.lab.peers.work import PeerEngine, PeerMissing, PeerWork, UnknownEngine, block_hash
 
 SENDER, CONTRACT, OTHER, COINBASE = b"\x11" * 20, b"\xcc" * 20, b"\xdd" * 20, b"\xc0" * 20
-REFERENCE = Tier("reference")
+REFERENCE = OurTier("reference")
 FORKS = (Fork.FRONTIER, Fork.SPURIOUS_DRAGON, Fork.PETERSBURG, Fork.BERLIN, Fork.SHANGHAI, Fork.CANCUN, Fork.OSAKA)
 NEWEST = {"pyrevm": Fork.CANCUN, "py-evm": Fork.PRAGUE, "spec": Fork.OSAKA}
 EVERY = [
@@ -49,7 +49,7 @@ def peer(name: str) -> PeerEngine:
     return engine_named(name)
 
 
-def work_of(code: str, fork: Fork) -> Work:
+def work_of(code: str, fork: Fork) -> PeerWork:
     accounts = {
         SENDER: Account(3, 10**18),
         CONTRACT: Account(1, 5, assemble(code), {1: 1, 2: 2}),
@@ -60,10 +60,10 @@ def work_of(code: str, fork: Fork) -> Work:
     if fork >= Fork.PARIS:
         late |= {"difficulty": 0}
     tx = Transaction(SENDER, CONTRACT, b"\x00\x01", 1, 200_000, gas_price=10)
-    return Work(fork, accounts, replace(block, **late), tx)  # type: ignore[arg-type]
+    return PeerWork(fork, accounts, replace(block, **late), tx)  # type: ignore[arg-type]
 
 
-def assert_agrees(name: str, work: Work) -> None:
+def assert_agrees(name: str, work: PeerWork) -> None:
     engine = peer(name)
     assert engine.supports(work.fork)
     work = fitted(work, [engine])
@@ -142,7 +142,7 @@ def test_pyrevm_is_excused_where_it_takes_a_missing_account_for_existing() -> No
     assert revm.excuse(replace(work, fork=Fork.SPURIOUS_DRAGON)) is None
 
 
-def modexp_of(*lengths: int) -> Work:
+def modexp_of(*lengths: int) -> PeerWork:
     """MODEXP called by the transaction itself."""
     work = work_of("", Fork.BERLIN)
     data = b"".join(length.to_bytes(32, "big") for length in lengths) + b"\x02"
@@ -177,7 +177,7 @@ def test_a_frontier_creation_that_cannot_pay_for_its_code_succeeds_without(name:
 
 @pytest.mark.parametrize("name", ["reference", *PEERS])
 def test_running_leaves_the_work_as_it_was(name: str) -> None:
-    engine = Tier(name) if name == "reference" else peer(name)
+    engine = OurTier(name) if name == "reference" else peer(name)
     work = fitted(work_of(SCENES["stores, logs and returns"], Fork.CANCUN), [engine])
     first, second = engine.run(work), engine.run(work)
     assert list(differences(first, second)) == []
@@ -186,7 +186,7 @@ def test_running_leaves_the_work_as_it_was(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["reference", *PEERS])
 def test_a_stopwatch_starts_from_the_same_state_each_time(name: str) -> None:
-    engine = Tier(name) if name == "reference" else peer(name)
+    engine = OurTier(name) if name == "reference" else peer(name)
     work = work_of(SCENES["stores, logs and returns"], Fork.CANCUN)
     work.block.base_fee = 0
     run = engine.stopwatch(work)

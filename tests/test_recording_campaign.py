@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from conftest import WHOLE
-from fusevm.lab.recordings import KINDS, Plan, campaign
+from fusevm.lab.recordings import KINDS, RecordingPlan, campaign
 from fusevm.native.host import counting, halting, note_codec, recorder
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"mutated"}))
 def test_recordings_of_random_programs_are_equal_on_all_tiers(kind: str) -> None:
-    total = campaign(8 if WHOLE else 2, 77, Plan(kind))
+    total = campaign(8 if WHOLE else 2, 77, RecordingPlan(kind))
     assert [f"{failure.seed}: {failure.difference}" for failure in total.failures] == []
     assert total.frames
     assert total.runs
@@ -46,6 +46,6 @@ def test_the_campaign_finds_an_error_that_was_planted(error: str, monkeypatch: p
     owner, name, wrong = PLANTED[error]
     monkeypatch.setattr(owner, name, wrong)
     for seed in range(20):
-        if campaign(4, seed, Plan("random", tiers=("native", "auto"), shrink=0, stop=1)).failures:
+        if campaign(4, seed, RecordingPlan("random", tiers=("native", "auto"), shrink=0, stop=1)).failures:
             return
     pytest.fail("nothing was found")

@@ -12,7 +12,7 @@ import pytest
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.forks import LATEST
-from fusevm.lab.regions.campaign import Options, check, main, run_parent, shrunk
+from fusevm.lab.regions.campaign import CampaignOptions, check, main, run_parent, shrunk
 from fusevm.lab.regions.cases import case, mutated, real_code
 from fusevm.lab.regions.engines import engine_for, reached_blocks
 from fusevm.native.host.engine import NativeEngine
@@ -23,7 +23,7 @@ from fusevm.native.region.emit import FunctionEmitter
 from programs import NOBODY, call
 from regionprograms import SUM
 
-QUICK = Options(1, limits=2, way="every", shrink=60)
+QUICK = CampaignOptions(1, limits=2, way="every", shrink=60)
 
 
 @pytest.mark.parametrize("kind", ["random", "loops", "functions"])
@@ -36,7 +36,7 @@ def test_programs_agree_with_regions_at_every_jumpdest(kind: str) -> None:
 
 @pytest.mark.parametrize("way", ["reached", "every-1", "chosen", "hot", "lockstep"])
 def test_programs_agree_with_regions_chosen_in_every_way(way: str) -> None:
-    found, done = check(case("test.5", None, "functions"), Options(1, limits=1, way=way))
+    found, done = check(case("test.5", None, "functions"), CampaignOptions(1, limits=1, way=way))
     assert found is None, str(found)
     assert done["regions"] > 0
 
@@ -73,7 +73,7 @@ def test_small_programs_are_small_and_have_loops_calls_and_exits(fixtures_dir: P
     for number in range(12):
         made = case(f"small.{number}", fixtures_dir, small=True)
         sizes.append(sum(len(account.code.encode()) for account in made.accounts.values()))
-        found, exercised = check(made, Options(1, limits=1, way="reached"))
+        found, exercised = check(made, CampaignOptions(1, limits=1, way="reached"))
         assert found is None, str(found)
         done += exercised
     assert sorted(sizes)[6] < 600
@@ -138,7 +138,7 @@ def test_a_process_that_crashes_is_a_finding_and_the_campaign_goes_on(
     script.write_text('#!/bin/sh\necho \'{"begins": "0.0"}\'\nkill -SEGV $$\n')
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
-    seen = list(run_parent(Options(2), []))
+    seen = list(run_parent(CampaignOptions(2), []))
     assert [found for _, found in seen] == [f"seed 0.{number}: the process ended with -11" for number in range(2)]
 
 

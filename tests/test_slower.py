@@ -9,7 +9,7 @@ import pytest
 
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz import slower
-from fusevm.lab.fuzz.slower import Row, Times, main, summary
+from fusevm.lab.fuzz.slower import SlowerRow, Times, main, summary
 from fusevm.lab.peers.bench import geometric_mean
 
 
@@ -20,7 +20,9 @@ def test_slower_is_what_takes_a_tenth_and_a_moment_longer() -> None:
 
 
 def test_the_summary_counts_names_the_worst_and_takes_the_geometric_mean() -> None:
-    rows = [Row(f"0.{n}", Fork.OSAKA, "halt", Times(1.0, 1.0), Times(1.0, warm)) for n, warm in enumerate((0.25, 4.0))]
+    rows = [
+        SlowerRow(f"0.{n}", Fork.OSAKA, "halt", Times(1.0, 1.0), Times(1.0, warm)) for n, warm in enumerate((0.25, 4.0))
+    ]
     found = summary(rows, "warm")
     assert (found["programs"], found["slower"], found["worst"]) == (2, 1, 4.0)
     assert found["geometric_mean"] == pytest.approx(1.0)

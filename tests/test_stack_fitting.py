@@ -12,8 +12,8 @@ from fusevm import EVM
 from fusevm.cli.yul import app
 from fusevm.codegen import backend
 from fusevm.codegen.yul import CompiledObject, StepOrder, compile_object
-from fusevm.lab.yul.compiled import Tally, check
-from fusevm.lab.yul.generate_contracts import Contract
+from fusevm.lab.yul.compiled import CompiledTally, check
+from fusevm.lab.yul.generate_contracts import YulContract
 from fusevm.lab.yul.generate_deep import deep_contract
 from fusevm.yul.generate import StackTooDeep
 from fusevm.yul.syntax.parser import parse_object
@@ -68,7 +68,7 @@ def test_long_straight_code_shares_its_prime_all_the_way(rounds: int) -> None:
 def test_values_that_are_used_far_apart_do_not_keep_code_from_being_compiled() -> None:
     compiled = compile_object(parse_object(SHARED))
     assert not any("as it stands" in note for note in compiled.notes)
-    found = check(Contract(SHARED, ((bytes(32), 0), (b"\xff" * 32, 0))), Tally())
+    found = check(YulContract(SHARED, ((bytes(32), 0), (b"\xff" * 32, 0))), CompiledTally())
     assert found is None or "gas was" in found
 
 
@@ -93,7 +93,7 @@ READ_BEFORE = " ".join(f"let w{at} := sload({at})" for at in range(18)) + (
 def test_words_in_the_order_of_their_use_fit_without_memory(source: str) -> None:
     compiled = compile_object(parse_object(source))
     assert compiled.notes == ()
-    assert check(Contract(source, ((bytes(32), 0), (b"\xff" * 32, 0))), Tally()) is None
+    assert check(YulContract(source, ((bytes(32), 0), (b"\xff" * 32, 0))), CompiledTally()) is None
 
 
 # Found by `beside_solc --deep`: refused, or translated as they stood, though solc compiles them. A call of eight
@@ -103,7 +103,7 @@ def test_words_in_the_order_of_their_use_fit_without_memory(source: str) -> None
 def test_programs_that_hardly_fit_are_compiled_by_all_passes(seed: int) -> None:
     program = deep_contract(seed)
     assert not any("as it stands" in note for note in compile_object(parse_object(program.source)).notes)
-    found = check(program, Tally(), runs=(200,))
+    found = check(program, CompiledTally(), runs=(200,))
     assert found is None or "gas was" in found
 
 
@@ -129,7 +129,7 @@ def test_only_the_function_that_does_not_fit_is_compiled_with_less(
     assert note.startswith("the main code does not fit on the stack with everything shared: nothing is inlined into it")
     assert note.endswith("computed again") == unshared
     assert set(compiled.functions) == {"f", "g"}  # which are inlined otherwise
-    found = check(Contract(CALLED, ((bytes(96), 0),)), Tally())
+    found = check(YulContract(CALLED, ((bytes(96), 0),)), CompiledTally())
     assert found is None or "gas was" in found
 
 

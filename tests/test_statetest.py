@@ -20,8 +20,8 @@ from fusevm.chain.state import State, logs_hash
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork, fork_named
 from fusevm.lab.official.statetest import (
-    Case,
     MalformedTest,
+    StateCase,
     block_from,
     cases_in,
     quantity,
@@ -359,7 +359,7 @@ FORKS = {
 }  # fmt: skip
 
 
-def sample(archive: tarfile.TarFile) -> Iterator[Case]:
+def sample(archive: tarfile.TarFile) -> Iterator[StateCase]:
     """Of each static file one case, of every other file one case a fork; which one hangs on the file's name."""
     for index, member in enumerate(archive):
         static = "/static/" in member.name

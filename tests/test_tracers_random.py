@@ -17,7 +17,7 @@ from fusevm.chain.state import State
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz.generator import program
-from fusevm.lab.peers.work import Work
+from fusevm.lab.peers.work import PeerWork
 from fusevm.tracing.access_list import create_access_list
 from fusevm.tracing.changes import changes_of
 from fusevm.tracing.profile.stacks import sampled
@@ -30,7 +30,7 @@ FORKS = sorted(Fork)
 Json = dict[str, Any]
 
 
-def works() -> Iterator[Work]:
+def works() -> Iterator[PeerWork]:
     """Programs on all forks in turn; every other one is short of gas somewhere."""
     for index in range(PROGRAMS):
         made = program(f"tracers {index}", FORKS[index % len(FORKS)])
@@ -50,7 +50,7 @@ class Machine(EVM):
         return traced(self, tx, tracer_named(tracer, config), self._process)
 
 
-def machine(work: Work, tier: str = "reference") -> Machine:
+def machine(work: PeerWork, tier: str = "reference") -> Machine:
     return Machine(work.fork, tier, block=work.block, state=work.state())
 
 

@@ -14,7 +14,7 @@ from fusevm.evm.forks import Fork
 from fusevm.lab.peers.spec import MODULES
 from fusevm.lab.peers.traces import (
     FIELDS,
-    Tally,
+    TraceTally,
     compare,
     contract_works,
     excuse,
@@ -28,7 +28,7 @@ CONTRACTS = ("Token", "Nft", "Vault", "Timelock", "Amm")
 
 def test_random_programs_are_traced_as_by_the_specification() -> None:
     """Two programs per fork, each also short of gas; `python -m fusevm.lab.peers.traces` runs as many as one likes."""
-    tally = Tally()
+    tally = TraceTally()
     for name, work in random_works(2 * len(MODULES), seed=77):
         tally.add(name, work)
     assert tally.differed == []
@@ -39,7 +39,7 @@ def test_random_programs_are_traced_as_by_the_specification() -> None:
 
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_a_compiled_contract_is_traced_as_by_the_specification(name: str, fixtures_dir: Path) -> None:
-    tally = Tally()
+    tally = TraceTally()
     for what, work in contract_works(fixtures_dir / "corpus" / f"{name}.json"):
         tally.add(what, work)
     assert tally.differed == []

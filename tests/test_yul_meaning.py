@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conftest import WHOLE
-from fusevm.lab.yul.equivalence import CHECKS, Comparison, Tally, campaign, main
+from fusevm.lab.yul.equivalence import CHECKS, EquivalenceTally, RunComparison, campaign, main
 from fusevm.lab.yul.generate import random_program
 from fusevm.yul.syntax.ast import Block
 from fusevm.yul.syntax.checks import check
@@ -46,7 +46,7 @@ def test_random_programs_have_everything_in_them() -> None:
 
 
 def difference(before: str, after: str, with_memory: bool = True) -> str:
-    comparison = Comparison(parse_block(before), dialect_for(), 0, Tally())
+    comparison = RunComparison(parse_block(before), dialect_for(), 0, EquivalenceTally())
     finding = comparison.check(parse_block(after), "test", with_memory)
     return "" if finding is None else finding.reason
 
@@ -74,9 +74,9 @@ def test_what_nobody_sees_is_no_finding() -> None:
 
 
 def test_a_program_that_does_not_end_proves_nothing() -> None:
-    tally = Tally()
+    tally = EquivalenceTally()
     forever = parse_block("{ for { } 1 { } { } }")
-    Comparison(forever, dialect_for(), 0, tally).check(Block(), "test", False)
+    RunComparison(forever, dialect_for(), 0, tally).check(Block(), "test", False)
     assert tally.inconclusive == tally.runs
     assert tally.findings == []
 

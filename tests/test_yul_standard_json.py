@@ -24,8 +24,8 @@ from fusevm.evm.forks import LATEST, fork_named
 from fusevm.evm.source_map import decompressed
 from fusevm.lab.contracts import run_contract, wrong_answers
 from fusevm.lab.fuzz.differential import compare
-from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import Work
+from fusevm.lab.peers.ours import OurTier
+from fusevm.lab.peers.work import PeerWork
 from fusevm.yul.optimise import optimize
 from fusevm.yul.syntax.parser import parse_object
 from fusevm.yul.syntax.printer import print_object
@@ -342,14 +342,14 @@ def test_contracts_run_the_same_on_fusevm_and_on_pyrevm(name: str, request: pyte
     code = corpus_code(path)
     ran = run_contract(code, facts)
     assert wrong_answers(ran, facts) == []
-    ours, theirs = Tier("auto"), Revm()
+    ours, theirs = OurTier("auto"), Revm()
     block = Block(number=facts.get("number", 0), timestamp=facts.get("timestamp", 0))
     senders = {bytes.fromhex(each[2:]) for each in (facts["deployer"], *(call["caller"] for call in facts["calls"]))}
     accounts = {sender: Account(balance=10**24) for sender in sorted(senders)}
 
     def step(transaction: Transaction) -> None:
         nonlocal accounts
-        work = Work(fork_named(facts["fork"]), accounts, block, transaction)
+        work = PeerWork(fork_named(facts["fork"]), accounts, block, transaction)
         assert compare(work, [ours, theirs]) is None
         found = ours.run(work)
         assert found.accounts is not None

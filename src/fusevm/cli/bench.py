@@ -45,14 +45,14 @@ def bench(
     each file until its hot code is compiled, off the clock too, unless --cold is given.
     """
     from fusevm.lab.peers.bench import BadBench, bench_files
-    from fusevm.lab.peers.ours import Tier
+    from fusevm.lab.peers.ours import OurTier
 
     engines = _engines([*(tier or ["auto"]), *(("pyrevm", "py-evm", "spec") if peers else ())])
     if stop:
         _stop(engines, as_json)
         return
     for engine in engines:
-        if isinstance(engine, Tier):
+        if isinstance(engine, OurTier):
             engine.settles = not cold
     try:
         place = folder or _default_folder()

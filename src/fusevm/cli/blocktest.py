@@ -9,7 +9,7 @@ import typer
 
 from fusevm.cli import options, suites
 from fusevm.lab.official.blocktest import BlockCase, block_cases_in, run_block_case
-from fusevm.lab.official.statetest import Verdict
+from fusevm.lab.official.statetest import CaseVerdict
 from fusevm.lab.official.transitions import run_transitions
 from fusevm.tiers import executor_for
 
@@ -50,7 +50,7 @@ def run_file(
     hooks = suites.trace_hooks(trace)
     root = suites.echo_state_root if trace else None
 
-    def judge(case: BlockCase) -> Verdict:
+    def judge(case: BlockCase) -> CaseVerdict:
         return run_transitions(case, tier) if t8n else run_block_case(case, tier, hooks, root)
 
     cases = partial(block_cases_in, network=network)

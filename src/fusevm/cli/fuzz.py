@@ -14,7 +14,7 @@ from fusevm.cli.inputs import BadInput, fork_or_exit, quit_with
 from fusevm.evm.forks import Fork
 
 if TYPE_CHECKING:
-    from fusevm.lab.fuzz.campaign import Plan, Tally
+    from fusevm.lab.fuzz.campaign import FuzzPlan, FuzzTally
 
 
 def fuzz(
@@ -35,14 +35,14 @@ def fuzz(
     as_json: Annotated[bool, typer.Option("--json", help="the figures and the failing programs as data")] = False,
 ) -> None:
     """Run random programs on several engines and compare status, gas, refund, output, logs and state."""
-    from fusevm.lab.fuzz.campaign import Plan, run_campaign
+    from fusevm.lab.fuzz.campaign import FuzzPlan, run_campaign
 
     if save is not None and save.exists() and not save.is_dir():
         raise BadInput(f"--save {save}: a file, not a folder")
     engines = (*(tier or ["reference"]), *(peer or []))
     if len(engines) < 2:
         engines = (*engines, "native" if engines[0] != "native" else "reference")
-    plan = Plan(engines, programs, seed, _forks(engines, fork), starve, limits, again)
+    plan = FuzzPlan(engines, programs, seed, _forks(engines, fork), starve, limits, again)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
@@ -76,14 +76,14 @@ def _forks(engines: tuple[str, ...], names: list[str] | None) -> tuple[Fork, ...
     return tuple(known)
 
 
-def _save(tally: Tally, folder: Path) -> None:
+def _save(tally: FuzzTally, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for failure in tally.failures:
         name = failure.seed.replace("/", "-")
         (folder / f"{name}.json").write_text(json.dumps(failure.as_json(), indent=1) + "\n", encoding="utf-8")
 
 
-def _print(plan: Plan, tally: Tally) -> None:
+def _print(plan: FuzzPlan, tally: FuzzTally) -> None:
     for failure in tally.failures[:5]:
         typer.echo(failure.shrunk.listing())
         typer.echo(failure.difference + "\n")

@@ -11,7 +11,7 @@ from fusevm.chain.outcome import Executor
 from fusevm.cli import options, suites
 from fusevm.evm.forks import Fork, fork_named
 from fusevm.lab import samples
-from fusevm.lab.official.statetest import Case, Verdict, cases_in, run_case
+from fusevm.lab.official.statetest import CaseVerdict, StateCase, cases_in, run_case
 from fusevm.tiers import executor_for
 
 
@@ -46,7 +46,7 @@ def run_file(
     execute: Executor = lambda message, state, context: run(message, state, context, hooks)  # noqa: E731
     root = suites.echo_state_root if trace else None
 
-    def judge(case: Case) -> Verdict:
+    def judge(case: StateCase) -> CaseVerdict:
         return run_case(case, execute, root)
 
     return suites.judge_file(name, text, lambda found: cases_in(found, fork), judge, lambda case: case.name, most)

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from fusevm.chain.outcome import Disagreement, EngineLimit
 from fusevm.cli.inputs import JSON, BadInput, explained, parse_json, read_file
-from fusevm.lab.official.statetest import MalformedTest, Verdict
+from fusevm.lab.official.statetest import CaseVerdict, MalformedTest
 from fusevm.lab.processes import in_processes
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.tracer import tracing_hooks
@@ -146,7 +146,7 @@ def judge_file(
     name: str,
     text: bytes,
     cases_in: Callable[[Any], Iterable[C]],
-    run: Callable[[C], Verdict],
+    run: Callable[[C], CaseVerdict],
     name_of: Callable[[C], str],
     most: int | None,
 ) -> Tally:
@@ -157,7 +157,7 @@ def judge_file(
             try:
                 verdict = run(case)
             except (Disagreement, EngineLimit) as error:
-                verdict = Verdict(False, str(error))
+                verdict = CaseVerdict(False, str(error))
             if verdict.passed:
                 passed += 1
             else:

@@ -24,7 +24,7 @@ FIXED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallAnswer:
     ok: bool
     output: bytes
     logs: tuple[Log, ...]
@@ -36,7 +36,7 @@ class Answer:
 class Deployed:
     runtime: bytes
     deploy_gas: int
-    answers: tuple[Answer, ...]
+    answers: tuple[CallAnswer, ...]
     storage: Mapping[int, int]
 
     @property
@@ -79,7 +79,7 @@ def run_contract(creation: bytes, facts: Mapping[str, Any], tier: str = "referen
     for call in facts["calls"]:
         reducible = 0
         result = evm.call(deployed.address, call["data"], caller=call["caller"], value=call.get("value", 0))
-        answers.append(Answer(result.ok, result.output, tuple(result.logs), result.gas_used, reducible))
+        answers.append(CallAnswer(result.ok, result.output, tuple(result.logs), result.gas_used, reducible))
     account = evm.state.account(deployed.address)
     return Deployed(account.code, deployed.gas_used, tuple(answers), dict(account.storage))
 

@@ -59,7 +59,7 @@ class Input(NamedTuple):
 
 
 @dataclass(slots=True)
-class Case:
+class OptimizeCase:
     name: str
     code: bytes
     fork: Fork
@@ -76,16 +76,16 @@ class PlainProgramMaker(ProgramMaker):
         return super().allowed(name) and (name not in LOOKS_AT_ITSELF or self.rng.random() < 0.02)
 
 
-def random_case(seed: int, number: int) -> Case:
+def random_case(seed: int, number: int) -> OptimizeCase:
     rng = random.Random(f"optimize/{seed}/{number}")
     fork = rng.choice(FORKS)
     code = PlainProgramMaker(rng, fork, gas_matters=rng.random() < 0.2).program()
     inputs = [Input(rng.randbytes(size), rng.choice((0, 0, 5))) for size in (0, 4, 36, 100)]
     inputs.append(Input(bytes(64), static=True))
-    return Case(f"random {seed}/{number}", code, fork, inputs, runs=rng.choice((1, 200, 200, 100_000)))
+    return OptimizeCase(f"random {seed}/{number}", code, fork, inputs, runs=rng.choice((1, 200, 200, 100_000)))
 
 
-def file_case(seed: int, each: RealCode) -> Case:
+def file_case(seed: int, each: RealCode) -> OptimizeCase:
     """Two calls of each selector that the code compares with, and one of none."""
     rng = random.Random(f"files/{seed}/{each.code.hex()}")
     pushed = dict.fromkeys(found.push for found in instructions(each.code, LATEST) if found.push is not None)
@@ -99,7 +99,7 @@ def file_case(seed: int, each: RealCode) -> Case:
                 Input(selector.to_bytes(4, "big") + data, rng.choice((0, 0, 0, 1)), static=rng.random() < 0.1)
             )
     storage = {slot: rng.choice((0, 1, *words)) for slot in range(8)}
-    return Case(f"{each.source} ({len(each.code)} bytes)", each.code, LATEST, inputs, storage)
+    return OptimizeCase(f"{each.source} ({len(each.code)} bytes)", each.code, LATEST, inputs, storage)
 
 
 def _fixtures() -> Path:
@@ -143,7 +143,7 @@ def _run_by(number: int, call: int) -> frozenset[int]:
     return places_run(*_asked(original.code, original.inputs[call], original.storage, original.fork, GAS))
 
 
-def mutated_case(seed: int, number: int, attempt: int = 0) -> Case:
+def mutated_case(seed: int, number: int, attempt: int = 0) -> OptimizeCase:
     """A piece of a contract, now and then a whole one, with a few instructions changed."""
     rng = random.Random(f"mutated/{seed}/{number}/{attempt}")
     chosen = rng.randrange(len(_originals()))
@@ -162,7 +162,7 @@ def mutated_case(seed: int, number: int, attempt: int = 0) -> Case:
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         _mutate(code, rng)
     gas = SOME_GAS if kind < 0.99 else GAS
-    return Case(f"mutated {seed}/{number}: {name}", bytes(code), fork, list(inputs), dict(storage), gas=gas)
+    return OptimizeCase(f"mutated {seed}/{number}: {name}", bytes(code), fork, list(inputs), dict(storage), gas=gas)
 
 
 def _varied(given: Input, rng: random.Random) -> Input:
@@ -223,7 +223,7 @@ def _asked(code: bytes, given: Input, storage: dict[int, int], fork: Fork, gas: 
     return message, state, context(fork)
 
 
-def seen(code: bytes, case: Case, given: Input) -> tuple[Sight, Outcome]:
+def seen(code: bytes, case: OptimizeCase, given: Input) -> tuple[Sight, Outcome]:
     """What a caller sees but gas."""
     message, state, around = _asked(code, given, case.storage, case.fork, case.gas)
     outcome = execute(message, state, around)
@@ -233,7 +233,7 @@ def seen(code: bytes, case: Case, given: Input) -> tuple[Sight, Outcome]:
 
 
 @dataclass(slots=True)
-class Tally:
+class OptimizeTally:
     cases: int = 0
     refused: int = 0
     runs: int = 0
@@ -246,9 +246,9 @@ class Tally:
     failures: list[str] = field(default_factory=list)
 
 
-def check(case: Case, tally: Tally | None = None) -> str | None:
+def check(case: OptimizeCase, tally: OptimizeTally | None = None) -> str | None:
     """The difference, if there is one. Code that is not better, and so not used, must be equivalent too."""
-    tally = tally if tally is not None else Tally()
+    tally = tally if tally is not None else OptimizeTally()
     tally.cases += 1
     made = optimize(case.code, case.fork, case.runs)
     is_better = made.code != case.code
@@ -277,7 +277,7 @@ def check(case: Case, tally: Tally | None = None) -> str | None:
     return None
 
 
-def shrunk(case: Case, attempts: int = ATTEMPTS) -> Case:
+def shrunk(case: OptimizeCase, attempts: int = ATTEMPTS) -> OptimizeCase:
     """A case with fewer instructions that still fails; jumps stay where they are, so code is replaced, not cut."""
     best, left, width = case, attempts, 32
     while width and left > 0:
@@ -295,15 +295,17 @@ def shrunk(case: Case, attempts: int = ATTEMPTS) -> Case:
     return best
 
 
-def _fails(case: Case) -> bool:
+def _fails(case: OptimizeCase) -> bool:
     try:
         return check(case) is not None
     except Exception:
         return True
 
 
-def campaign(cases: Iterable[Case], most: int = 3, progress: Callable[[Tally], None] | None = None) -> Tally:
-    tally = Tally()
+def campaign(
+    cases: Iterable[OptimizeCase], most: int = 3, progress: Callable[[OptimizeTally], None] | None = None
+) -> OptimizeTally:
+    tally = OptimizeTally()
     for case in cases:
         try:
             problem = check(case, tally)
@@ -339,7 +341,7 @@ def main() -> int:
             print_table(rows)
         return int(any(row.wrong for row in rows))
     numbers = range(chosen.first, chosen.first + chosen.programs)
-    makers: dict[str, Iterable[Case]] = {
+    makers: dict[str, Iterable[OptimizeCase]] = {
         "random": (random_case(chosen.seed, number) for number in numbers),
         "mutated": (mutated_case(chosen.seed, number) for number in numbers),
     }

@@ -19,7 +19,7 @@ KINDS = ("via_ir_opt", "legacy_opt")
 
 
 @dataclass(slots=True)
-class Measured:
+class CorpusRow:
     """Of one contract: bytes and reducible gas of all calls against the input's, and what is wrong."""
 
     name: str
@@ -30,7 +30,7 @@ class Measured:
     wrong: list[str] = field(default_factory=list)
 
 
-def measured_corpus(fixtures: Path, runs: int = 200, only: Collection[str] = ()) -> Iterator[Measured]:
+def measured_corpus(fixtures: Path, runs: int = 200, only: Collection[str] = ()) -> Iterator[CorpusRow]:
     """Of all contracts, or of those named."""
     for folder in FOLDERS:
         for name, facts in contracts(fixtures / folder):
@@ -38,11 +38,11 @@ def measured_corpus(fixtures: Path, runs: int = 200, only: Collection[str] = ())
                 yield _measured(name, kind, facts, runs)
 
 
-def _measured(name: str, kind: str, facts: dict[str, Any], runs: int) -> Measured:
+def _measured(name: str, kind: str, facts: dict[str, Any], runs: int) -> CorpusRow:
     code = bytes.fromhex(facts["solc"][kind]["creation"][2:])
     made = optimize(code, runs=runs)
     old, new = run_contract(code, facts), run_contract(made.code, facts)
-    found = Measured(name, kind, len(new.runtime) / len(old.runtime), new.reducible / old.reducible, [])
+    found = CorpusRow(name, kind, len(new.runtime) / len(old.runtime), new.reducible / old.reducible, [])
     found.left_alone = made.report.left_alone + (made.report.runtime.left_alone if made.report.runtime else [])
     found.wrong = wrong_answers(new, facts)
     for call, before, after in zip(facts["calls"], old.answers, new.answers, strict=True):
@@ -57,7 +57,7 @@ def _measured(name: str, kind: str, facts: dict[str, Any], runs: int) -> Measure
     return found
 
 
-def print_table(rows: list[Measured]) -> None:
+def print_table(rows: list[CorpusRow]) -> None:
     print("| contract | code | bytes | reducible gas | |\n| --- | --- | --- | --- | --- |")
     for row in rows:
         note = "; ".join([*row.wrong, *row.left_alone])

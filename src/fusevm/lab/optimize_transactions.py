@@ -11,8 +11,8 @@ from fusevm.codegen.bytecode import optimize
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import HaltReason
 from fusevm.lab.fuzz.generator import program
-from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import Work
+from fusevm.lab.peers.ours import OurTier
+from fusevm.lab.peers.work import PeerWork
 from fusevm.reference.hooks import Hooks, Step
 
 # What sees gas, or the code of others that is optimised too.
@@ -61,9 +61,9 @@ def transaction_problem(seed: int, number: int) -> tuple[str | None, bool, int]:
     return f"transaction {name} at {fork.label}:\nexpected {wanted}\nfound    {found}"[:2_000], True, count
 
 
-def seen(work: Work, watch: Watch) -> tuple[object, ...] | None:
+def seen(work: PeerWork, watch: Watch) -> tuple[object, ...] | None:
     """What may not change: status, output, logs, and accounts, except their code and what gas is paid from."""
-    observed = Tier("reference", watch.hooks()).run(work)
+    observed = OurTier("reference", watch.hooks()).run(work)
     if observed.status == "rejected" or observed.accounts is None:
         return None
     payers = {work.transaction.sender, work.block.coinbase}

@@ -32,7 +32,7 @@ from fusevm.lab.fuzz.program import Program
 from fusevm.lab.fuzz.shrink import shrink
 from fusevm.lab.fuzz.starve import critical_gas, random_gas
 from fusevm.lab.peers.ours import transact
-from fusevm.lab.peers.work import Work
+from fusevm.lab.peers.work import PeerWork
 from fusevm.lab.regions.cases import KINDS as REGION_KINDS
 from fusevm.lab.regions.cases import case
 from fusevm.reference.hooks import Hooks, Step
@@ -54,7 +54,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class Failure:
+class RecordingFailure:
     seed: str
     difference: str
     wanted: Wanted
@@ -63,15 +63,15 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Tally:
+class RecordingTally:
     programs: int = 0
     runs: int = 0
     frames: int = 0
     events: int = 0
     halts: int = 0
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[RecordingFailure] = field(default_factory=list)
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: RecordingTally) -> None:
         self.programs += other.programs
         self.runs += other.runs
         self.frames += other.frames
@@ -89,14 +89,14 @@ def random_wanted(rng: Random) -> Wanted:
     return Wanted(True, *(rng.random() < 0.5 for _ in range(5)))
 
 
-def limits_for(work: Work, rng: Random) -> list[int]:
+def limits_for(work: PeerWork, rng: Random) -> list[int]:
     """The program's own gas limit, twice, and some that are too little."""
     critical = critical_gas(work)
     own = work.transaction.gas_limit
     return [own, *rng.sample(critical, min(CRITICAL, len(critical))), *random_gas(work, rng, RANDOM), own]
 
 
-def seen_on(tier: str, work: Work, wanted: Wanted, limits: Sequence[int]) -> list[Seen]:
+def seen_on(tier: str, work: PeerWork, wanted: Wanted, limits: Sequence[int]) -> list[Seen]:
     """The transaction with each of these gas limits, one after another on one machine, each in its own recording."""
     evm = EVM(work.fork, tier, block=work.block, state=work.state())
     found = []
@@ -157,7 +157,7 @@ def _apart(one: Any, other: Any) -> str:
     return f"{one} and {other}"
 
 
-def own_fault(work: Work, limit: int) -> str | None:
+def own_fault(work: PeerWork, limit: int) -> str | None:
     """What is wrong with the reference tier's own recording, held against hooks and the gas used."""
     steps: Counter[tuple[int, int]] = Counter()
 
@@ -186,7 +186,9 @@ def _spent(recording: Recording) -> int:
 # -- running -----------------------------------------------------------------------------------------------------------
 
 
-def fault_of(made: Program, wanted: Wanted, limits: Sequence[int], tiers: Sequence[str], tally: Tally) -> str | None:
+def fault_of(
+    made: Program, wanted: Wanted, limits: Sequence[int], tiers: Sequence[str], tally: RecordingTally
+) -> str | None:
     """The first difference between the tiers, a crash being one."""
     work = made.work()
     try:
@@ -207,7 +209,7 @@ def fault_of(made: Program, wanted: Wanted, limits: Sequence[int], tiers: Sequen
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RecordingPlan:
     """What a campaign runs."""
 
     kind: str | None = None  # of programs; drawn where none is given
@@ -218,7 +220,7 @@ class Plan:
     seconds: float = 0.0  # after so long, if that is set
 
 
-def judge(seed: str, plan: Plan, tally: Tally) -> None:
+def judge(seed: str, plan: RecordingPlan, tally: RecordingTally) -> None:
     rng = Random(seed)
     kind = plan.kind or rng.choice(KINDS)
     made = program(seed, rng.choice(tuple(Fork))) if kind == "forks" else case(seed, plan.fixtures, kind)
@@ -230,26 +232,26 @@ def judge(seed: str, plan: Plan, tally: Tally) -> None:
         return
 
     def fails(tried: Program) -> bool:
-        return fault_of(tried, wanted, limits, plan.tiers, Tally()) is not None
+        return fault_of(tried, wanted, limits, plan.tiers, RecordingTally()) is not None
 
     shrunk = shrink(made, fails, plan.shrink) if plan.shrink else made
-    again = fault_of(shrunk, wanted, limits, plan.tiers, Tally()) or found
-    tally.failures.append(Failure(seed, again, wanted, limits, shrunk))
+    again = fault_of(shrunk, wanted, limits, plan.tiers, RecordingTally()) or found
+    tally.failures.append(RecordingFailure(seed, again, wanted, limits, shrunk))
 
 
-def _run_chunk(given: tuple[list[str], Plan]) -> Tally:
+def _run_chunk(given: tuple[list[str], RecordingPlan]) -> RecordingTally:
     seeds, plan = given
-    tally = Tally()
+    tally = RecordingTally()
     for seed in seeds:
         judge(seed, plan, tally)
     return tally
 
 
-def campaign(programs: int, seed: int, plan: Plan | None = None, *, jobs: int = 1) -> Tally:
+def campaign(programs: int, seed: int, plan: RecordingPlan | None = None, *, jobs: int = 1) -> RecordingTally:
     seeds = [f"{seed}.{number}" for number in range(programs)]
-    plan = plan or Plan()
+    plan = plan or RecordingPlan()
     chunks = [(seeds[at : at + _CHUNK], plan) for at in range(0, programs, _CHUNK)]
-    total, started = Tally(), perf_counter()
+    total, started = RecordingTally(), perf_counter()
     with multiprocessing.get_context("spawn").Pool(jobs) if jobs > 1 else nullcontext() as pool:
         for tally in map(_run_chunk, chunks) if pool is None else pool.imap_unordered(_run_chunk, chunks):
             total.add(tally)
@@ -274,7 +276,7 @@ def main() -> int:
     parser.add_argument("-j", "--jobs", type=int, default=1)
     options = parser.parse_args()
     fixtures = options.fixtures or Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
-    plan = Plan(
+    plan = RecordingPlan(
         options.kind,
         fixtures.resolve() if fixtures.is_dir() else None,
         tuple(options.tier or TIERS),
@@ -283,7 +285,7 @@ def main() -> int:
         options.seconds,
     )
     if options.only:
-        total = Tally()
+        total = RecordingTally()
         judge(options.only, plan, total)
     else:
         total = campaign(options.programs, options.seed, plan, jobs=options.jobs)

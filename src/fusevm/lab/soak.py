@@ -29,8 +29,8 @@ from fusevm.api import EVM
 from fusevm.chain.reasons import Rejected
 from fusevm.chain.result import Result
 from fusevm.lab.fuzz.differential import differences
-from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import Observation, Work
+from fusevm.lab.peers.ours import OurTier
+from fusevm.lab.peers.work import Observation, PeerWork
 from fusevm.lab.regions.cases import case
 from fusevm.native.host import choice, code_cache, compiler, tier_policy
 from fusevm.native.host import engine as engines
@@ -45,11 +45,11 @@ Answer = tuple[str, bytes, int, int, str]
 
 
 @dataclass(slots=True)
-class Subject:
+class SoakSubject:
     """A program, a machine that keeps running it, and what the reference tier said."""
 
     seed: str
-    work: Work
+    work: PeerWork
     machine: EVM
     transacted: Observation
     simulated: Answer
@@ -60,11 +60,11 @@ class Soak:
     def __init__(self, seed: int, works: int, fixtures: Path | None) -> None:
         self.rng = Random(seed)
         self._seed, self._made, self._fixtures = seed, 0, fixtures
-        self._auto, self._reference = Tier("auto"), Tier("reference")
+        self._auto, self._reference = OurTier("auto"), OurTier("reference")
         self.subjects = [self._subject() for _ in range(works)]
         self.done: Counter[str] = Counter()
 
-    def _subject(self) -> Subject:
+    def _subject(self) -> SoakSubject:
         while True:
             self._made += 1
             seed = f"{self._seed}-{self._made}"
@@ -76,14 +76,14 @@ class Soak:
             simulated = self._answer(model.simulate, work)
             in_a_row = [self._answer(model.call, work) for _ in range(IN_A_ROW)]
             machine = self._machine(work, "auto")
-            return Subject(seed, work, machine, self._reference.run(work), simulated, in_a_row)
+            return SoakSubject(seed, work, machine, self._reference.run(work), simulated, in_a_row)
 
     @staticmethod
-    def _machine(work: Work, tier: str) -> EVM:
+    def _machine(work: PeerWork, tier: str) -> EVM:
         return EVM(work.fork, tier, block=work.block, state=work.state())
 
     @staticmethod
-    def _answer(call: Callable[..., Result], work: Work) -> Answer:
+    def _answer(call: Callable[..., Result], work: PeerWork) -> Answer:
         tx = work.transaction
         try:
             result = call(tx.to, tx.data, value=tx.value, caller=tx.sender, gas=tx.gas_limit)
@@ -105,29 +105,29 @@ class Soak:
             wrong = traceback.format_exc()
         return None if wrong is None else f"program {subject.seed}, {way.__name__.strip('_')}: {wrong}"
 
-    def _simulated(self, subject: Subject) -> str | None:
+    def _simulated(self, subject: SoakSubject) -> str | None:
         for _ in range(self.rng.choice((1, 1, 10, 50))):
             found = self._answer(subject.machine.simulate, subject.work)
             if found != subject.simulated:
                 return f"{found} instead of {subject.simulated}"
         return None
 
-    def _called(self, subject: Subject) -> str | None:
+    def _called(self, subject: SoakSubject) -> str | None:
         with subject.machine.snapshot():
             found = [self._answer(subject.machine.call, subject.work) for _ in range(IN_A_ROW)]
         return None if found == subject.in_a_row else f"{found} instead of {subject.in_a_row}"
 
-    def _recorded(self, subject: Subject) -> str | None:
+    def _recorded(self, subject: SoakSubject) -> str | None:
         with subject.machine.record(calls=True, storage=True, coverage=self.rng.random() < 0.5):
             found = self._answer(subject.machine.simulate, subject.work)
         return None if found == subject.simulated else f"{found} instead of {subject.simulated}"
 
-    def _transacted(self, subject: Subject) -> str | None:
+    def _transacted(self, subject: SoakSubject) -> str | None:
         found = self._auto.run(subject.work)
         fields = [name for name, _, _ in differences(subject.transacted, found)]
         return f"{', '.join(fields)} differ: {found.reason} instead of {subject.transacted.reason}" if fields else None
 
-    def _batched(self, subject: Subject) -> str | None:
+    def _batched(self, subject: SoakSubject) -> str | None:
         tx = subject.work.transaction
         given: dict[str, Any] = {"value": tx.value, "caller": tx.sender, "gas": tx.gas_limit}
         found = subject.machine.simulate_many([tx.data] * MANY, to=tx.to, **given)
@@ -138,7 +138,7 @@ class Soak:
                 return f"{result} instead of {subject.simulated}"
         return None
 
-    def _disturbed(self, subject: Subject) -> str | None:
+    def _disturbed(self, subject: SoakSubject) -> str | None:
         """The compiler is killed, or the machine is another one from now on."""
         if self.rng.random() < 0.005:  # it takes a second to begin
             process = compiler.compiler()._process

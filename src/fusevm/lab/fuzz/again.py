@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Protocol, runtime_checkable
 
-from fusevm.lab.fuzz.differential import Difference, differences
+from fusevm.lab.fuzz.differential import EngineDifference, differences
 from fusevm.lab.fuzz.starve import random_gas
-from fusevm.lab.peers.work import Observation, PeerEngine, Work
+from fusevm.lab.peers.work import Observation, PeerEngine, PeerWork
 
 
 @runtime_checkable
@@ -17,10 +17,10 @@ class Repeating(Protocol):
 
     name: str
 
-    def run_again(self, work: Work, limits: Iterable[int]) -> Iterator[Observation]: ...
+    def run_again(self, work: PeerWork, limits: Iterable[int]) -> Iterator[Observation]: ...
 
 
-def compare_again(work: Work, engines: Sequence[PeerEngine], rng: Random, times: int) -> Difference | None:
+def compare_again(work: PeerWork, engines: Sequence[PeerEngine], rng: Random, times: int) -> EngineDifference | None:
     """The first engine against the others, after each of several runs; most have the work's own gas limit."""
     repeating = [engine for engine in engines if isinstance(engine, Repeating)]
     if len(repeating) < 2 or repeating[0] is not engines[0]:
@@ -35,5 +35,5 @@ def compare_again(work: Work, engines: Sequence[PeerEngine], rng: Random, times:
             if fields:
                 run = f"in run {number + 1} on one machine"
                 reasons = (f"{expected.reason} ({run})", f"{each.reason} ({run})")
-                return Difference(first.name, engine.name, fields, reasons)
+                return EngineDifference(first.name, engine.name, fields, reasons)
     return None

@@ -11,15 +11,15 @@ from typing import Any
 
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz.again import Repeating, compare_again
-from fusevm.lab.fuzz.differential import Difference, compare, excused, fitted
+from fusevm.lab.fuzz.differential import EngineDifference, compare, excused, fitted
 from fusevm.lab.fuzz.generator import program
 from fusevm.lab.fuzz.program import Program
 from fusevm.lab.fuzz.shrink import shrink
 from fusevm.lab.fuzz.starve import compare_starved, critical_gas, random_gas
 from fusevm.lab.fuzz.writer import VOCABULARIES
 from fusevm.lab.peers.engines import engine_named
-from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import Observation, PeerEngine, Work
+from fusevm.lab.peers.ours import OurTier
+from fusevm.lab.peers.work import Observation, PeerEngine, PeerWork
 from fusevm.lab.processes import in_processes
 from fusevm.reference.hooks import Hooks, Step
 
@@ -29,7 +29,7 @@ _LIMITS_SHRINKING = 60  # a program is starved at fewer points while it is being
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FuzzPlan:
     engines: tuple[str, ...]  # the first is the judge
     programs: int
     seed: int = 0
@@ -47,7 +47,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Failure:
+class ProgramFailure:
     seed: str
     fork: Fork
     difference: str
@@ -58,13 +58,13 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Tally:
+class FuzzTally:
     programs: int = 0
     runs: int = 0  # comparisons: more than programs where gas was starved
     forks: Counter[Fork] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     excused: Counter[str] = field(default_factory=Counter)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[ProgramFailure] = field(default_factory=list)
     starved: int = 0  # programs run again at every one of their critical gas limits
     sampled: int = 0
     instructions: int = 0  # of the sample
@@ -75,7 +75,7 @@ class Tally:
     def agreed(self) -> int:
         return self.programs - len(self.failures) - self.excused.total()
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: FuzzTally) -> None:
         self.programs += other.programs
         self.runs += other.runs
         self.forks += other.forks
@@ -114,9 +114,9 @@ class Tally:
         }
 
 
-def run_campaign(plan: Plan, jobs: int = 1, progress: Callable[[Tally], None] | None = None) -> Tally:
+def run_campaign(plan: FuzzPlan, jobs: int = 1, progress: Callable[[FuzzTally], None] | None = None) -> FuzzTally:
     """Runs the plan, in several processes. `progress` is called for each finished chunk."""
-    total = Tally()
+    total = FuzzTally()
     for tally in _tallies(plan, jobs):
         total.add(tally)
         if progress is not None:
@@ -124,7 +124,7 @@ def run_campaign(plan: Plan, jobs: int = 1, progress: Callable[[Tally], None] | 
     return total
 
 
-def _tallies(plan: Plan, jobs: int) -> Iterator[Tally]:
+def _tallies(plan: FuzzPlan, jobs: int) -> Iterator[FuzzTally]:
     cases = list(plan.cases())
     chunks = [(plan, cases[start : start + _CHUNK]) for start in range(0, len(cases), _CHUNK)]
     if jobs <= 1:
@@ -133,10 +133,10 @@ def _tallies(plan: Plan, jobs: int) -> Iterator[Tally]:
     yield from in_processes(_run_chunk, chunks, jobs, spawn=True)
 
 
-def _run_chunk(chunk: tuple[Plan, list[tuple[str, Fork]]]) -> Tally:
+def _run_chunk(chunk: tuple[FuzzPlan, list[tuple[str, Fork]]]) -> FuzzTally:
     plan, cases = chunk
     engines = [engine_named(name) for name in plan.engines]
-    tally = Tally()
+    tally = FuzzTally()
     for index, (seed, fork) in enumerate(cases):
         made = program(seed, fork)
         tally.programs += 1
@@ -147,7 +147,7 @@ def _run_chunk(chunk: tuple[Plan, list[tuple[str, Fork]]]) -> Tally:
     return tally
 
 
-def _judge(made: Program, engines: Sequence[PeerEngine], plan: Plan, tally: Tally) -> None:
+def _judge(made: Program, engines: Sequence[PeerEngine], plan: FuzzPlan, tally: FuzzTally) -> None:
     watched = [_Watched(engines[0], tally), *engines[1:]]
     difference = _check(made, watched, plan, tally)
     if difference is None:
@@ -157,10 +157,12 @@ def _judge(made: Program, engines: Sequence[PeerEngine], plan: Plan, tally: Tall
         return
     shrunk = _shrunk(made, difference, engines, plan)
     final = _check(shrunk, engines, plan) or difference
-    tally.failures.append(Failure(made.seed, made.fork, str(final), shrunk))
+    tally.failures.append(ProgramFailure(made.seed, made.fork, str(final), shrunk))
 
 
-def _check(made: Program, engines: Sequence[PeerEngine], plan: Plan, tally: Tally | None = None) -> Difference | None:
+def _check(
+    made: Program, engines: Sequence[PeerEngine], plan: FuzzPlan, tally: FuzzTally | None = None
+) -> EngineDifference | None:
     """What differs, a crash counting as a difference."""
     work = fitted(made.work(), engines)
     try:
@@ -171,11 +173,11 @@ def _check(made: Program, engines: Sequence[PeerEngine], plan: Plan, tally: Tall
             difference = compare_starved(work, engines, _limits(work, made.seed, plan, tally))
     except Exception:
         lines = traceback.format_exc().strip().splitlines()
-        return Difference(engines[0].name, "", [("crash", lines[-1], "")], ("\n".join(lines[-8:]), ""))
+        return EngineDifference(engines[0].name, "", [("crash", lines[-1], "")], ("\n".join(lines[-8:]), ""))
     return difference
 
 
-def _limits(work: Work, seed: str, plan: Plan, tally: Tally | None) -> Iterable[int]:
+def _limits(work: PeerWork, seed: str, plan: FuzzPlan, tally: FuzzTally | None) -> Iterable[int]:
     rng = Random(seed)
     limits = random_gas(work, rng, plan.random_limits)
     if plan.starve:
@@ -188,7 +190,7 @@ def _limits(work: Work, seed: str, plan: Plan, tally: Tally | None) -> Iterable[
     return limits
 
 
-def _excuse(made: Program, engines: Sequence[PeerEngine], difference: Difference) -> str | None:
+def _excuse(made: Program, engines: Sequence[PeerEngine], difference: EngineDifference) -> str | None:
     work = fitted(made.work(), engines)
     if difference.gas is not None:
         work = work.with_gas(difference.gas)
@@ -198,7 +200,7 @@ def _excuse(made: Program, engines: Sequence[PeerEngine], difference: Difference
         return None  # what crashes our own reference has no excuse
 
 
-def _shrunk(made: Program, difference: Difference, engines: Sequence[PeerEngine], plan: Plan) -> Program:
+def _shrunk(made: Program, difference: EngineDifference, engines: Sequence[PeerEngine], plan: FuzzPlan) -> Program:
     field_name = difference.fields[0][0]
     if difference.gas is not None:
         made = replace(made, transaction=replace(made.transaction, gas_limit=difference.gas))
@@ -214,15 +216,15 @@ def _shrunk(made: Program, difference: Difference, engines: Sequence[PeerEngine]
 class _Watched:
     """The judge, its answers counted."""
 
-    def __init__(self, engine: PeerEngine, tally: Tally) -> None:
+    def __init__(self, engine: PeerEngine, tally: FuzzTally) -> None:
         self._engine, self._tally = engine, tally
         self.name, self.supports, self.fit, self.excuse = engine.name, engine.supports, engine.fit, engine.excuse
         self.stopwatch = engine.stopwatch
 
-    def run(self, work: Work) -> Observation:
+    def run(self, work: PeerWork) -> Observation:
         return self._counted(self._engine.run(work))
 
-    def run_again(self, work: Work, limits: Iterable[int]) -> Iterator[Observation]:
+    def run_again(self, work: PeerWork, limits: Iterable[int]) -> Iterator[Observation]:
         if isinstance(self._engine, Repeating):
             yield from map(self._counted, self._engine.run_again(work, limits))
 
@@ -232,7 +234,7 @@ class _Watched:
         return seen
 
 
-def _cover(work: Work, tally: Tally) -> None:
+def _cover(work: PeerWork, tally: FuzzTally) -> None:
     """Counts what runs, in the reference tier."""
     count = 0
     opcodes, fork = tally.opcodes, work.fork
@@ -243,7 +245,7 @@ def _cover(work: Work, tally: Tally) -> None:
         if step.error is None or step.name == "INVALID":
             opcodes[fork, step.name] += 1
 
-    Tier("reference", Hooks(on_opcode=note)).run(work)
+    OurTier("reference", Hooks(on_opcode=note)).run(work)
     tally.sampled += 1
     tally.instructions += count
     tally.longer_than_30 += count > 30

@@ -23,7 +23,7 @@ _PUSHES = [f"PUSH{width}" for width in range(33)]
 _WIDTHS = {name: op.immediate for name, op in BY_NAME.items() if op.immediate}
 
 
-class Item(NamedTuple):
+class CodePart(NamedTuple):
     op: str
     value: int = 0  # what a PUSH pushes, or the number of a label or part
     data: bytes = b""
@@ -43,14 +43,14 @@ class Item(NamedTuple):
 
 
 @dataclass(slots=True)
-class Code:
-    items: list[Item] = field(default_factory=list)
-    parts: list[Code] = field(default_factory=list)
+class CodeParts:
+    items: list[CodePart] = field(default_factory=list)
+    parts: list[CodeParts] = field(default_factory=list)
 
     def encode(self) -> bytes:
         chunks: list[bytes] = []
         labels: dict[int, int] = {}
-        holes: list[tuple[int, Item]] = []  # references, filled in when all positions are known
+        holes: list[tuple[int, CodePart]] = []  # references, filled in when all positions are known
         size = 0
         for item in self.items:
             op = item.op
@@ -76,7 +76,7 @@ class Code:
             chunks[place] = _reference(item, labels, starts, parts)
         return b"".join(chunks + parts)
 
-    def every(self) -> Iterator[Code]:
+    def every(self) -> Iterator[CodeParts]:
         """This code and the parts inside it."""
         yield self
         for part in self.parts:
@@ -85,8 +85,8 @@ class Code:
     def size(self) -> int:
         return sum(len(code.items) for code in self.every())
 
-    def copy(self) -> Code:
-        return Code(list(self.items), [part.copy() for part in self.parts])
+    def copy(self) -> CodeParts:
+        return CodeParts(list(self.items), [part.copy() for part in self.parts])
 
     def as_json(self) -> dict[str, Any]:
         form: dict[str, Any] = {"items": [str(item) for item in self.items]}
@@ -95,13 +95,13 @@ class Code:
         return form
 
     @classmethod
-    def from_json(cls, form: dict[str, Any]) -> Code:
+    def from_json(cls, form: dict[str, Any]) -> CodeParts:
         return cls(
             [parse_item(line) for line in form["items"]], [cls.from_json(part) for part in form.get("parts", [])]
         )
 
 
-def misdirected(code: Code, rng: Random) -> Code:
+def misdirected(code: CodeParts, rng: Random) -> CodeParts:
     """The code with one jump to a label retargeted: after itself or another jump, perhaps into an instruction."""
     after = {}  # by index of the reference: where its fall-through is
     place = 0
@@ -113,34 +113,34 @@ def misdirected(code: Code, rng: Random) -> Code:
         return code
     index = rng.choice(list(after))
     target = rng.choice((after[index], rng.choice(list(after.values())), rng.choice(list(after.values())) + 1))
-    return Code([*code.items[:index], Item("PUSH2", target & 0xFFFF), *code.items[index + 1 :]], code.parts)
+    return CodeParts([*code.items[:index], CodePart("PUSH2", target & 0xFFFF), *code.items[index + 1 :]], code.parts)
 
 
-def raw(data: bytes) -> Code:
+def raw(data: bytes) -> CodeParts:
     """Bytes that are to stay as they are."""
-    return Code([Item(DATA, data=data)] if data else [])
+    return CodeParts([CodePart(DATA, data=data)] if data else [])
 
 
-def push(value: int, smallest: int = 1) -> Item:
+def push(value: int, smallest: int = 1) -> CodePart:
     """The shortest PUSH of that word, of at least `smallest` bytes."""
-    return Item(_PUSHES[max((value.bit_length() + 7) // 8, smallest)], value)
+    return CodePart(_PUSHES[max((value.bit_length() + 7) // 8, smallest)], value)
 
 
-def parse_item(line: str) -> Item:
+def parse_item(line: str) -> CodePart:
     word, _, operand = line.partition(" ")
     if word.endswith(":"):
-        return Item(LABEL, int(word[1:-1]))
+        return CodePart(LABEL, int(word[1:-1]))
     if word == DATA:
-        return Item(DATA, data=bytes.fromhex(operand[2:]))
+        return CodePart(DATA, data=bytes.fromhex(operand[2:]))
     for prefix, op in (("@L", REF), ("@part", PART), ("sizeof part", SIZE)):
         if operand.startswith(prefix):
-            return Item(op, int(operand.removeprefix(prefix)))
+            return CodePart(op, int(operand.removeprefix(prefix)))
     if word not in BY_NAME:
         raise ValueError(f"{line!r} is not an item of code")
-    return Item(word, int(operand, 16) if operand else 0)
+    return CodePart(word, int(operand, 16) if operand else 0)
 
 
-def _reference(item: Item, labels: dict[int, int], starts: list[int], parts: list[bytes]) -> bytes:
+def _reference(item: CodePart, labels: dict[int, int], starts: list[int], parts: list[bytes]) -> bytes:
     """A PUSH2. What has been cut away reads as position 0 or size 0."""
     if item.op == REF:
         value = labels.get(item.value, 0)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusevm.chain.state import Account, State
-from fusevm.lab.peers.work import Observation, PeerEngine, Work
+from fusevm.lab.peers.work import Observation, PeerEngine, PeerWork
 
 
 @dataclass(slots=True)
-class Difference:
+class EngineDifference:
     """What one engine saw otherwise than the first. `str` is one line a field."""
 
     one: str
@@ -30,7 +30,7 @@ class Difference:
         return "\n".join(lines)
 
 
-def compare(work: Work, engines: Sequence[PeerEngine]) -> Difference | None:
+def compare(work: PeerWork, engines: Sequence[PeerEngine]) -> EngineDifference | None:
     """The first engine against each of the others. The work must fit them all: see `fitted`."""
     first = engines[0]
     expected = first.run(work)
@@ -38,17 +38,17 @@ def compare(work: Work, engines: Sequence[PeerEngine]) -> Difference | None:
         seen = engine.run(work)
         fields = list(differences(expected, seen))
         if fields:
-            return Difference(first.name, engine.name, fields, (expected.reason, seen.reason))
+            return EngineDifference(first.name, engine.name, fields, (expected.reason, seen.reason))
     return None
 
 
-def fitted(work: Work, engines: Iterable[PeerEngine]) -> Work:
+def fitted(work: PeerWork, engines: Iterable[PeerEngine]) -> PeerWork:
     for engine in engines:
         work = engine.fit(work)
     return work
 
 
-def excused(work: Work, engines: Iterable[PeerEngine]) -> str | None:
+def excused(work: PeerWork, engines: Iterable[PeerEngine]) -> str | None:
     """Why a difference on this work would be no news: one of the engines is known to be wrong there."""
     for engine in engines:
         if reason := engine.excuse(work):

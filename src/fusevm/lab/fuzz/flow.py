@@ -9,7 +9,7 @@ from itertools import pairwise
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.lab.fuzz import constants as words
-from fusevm.lab.fuzz.code import Code
+from fusevm.lab.fuzz.code import CodeParts
 from fusevm.lab.fuzz.loop_programs import flood, loop
 from fusevm.lab.fuzz.outside import call, call_precompile, create, pay
 from fusevm.lab.fuzz.statements import STRAIGHT, address
@@ -315,7 +315,7 @@ def ending(w: Writer) -> None:
 # -- whole codes
 
 
-def contract_code(w: Writer, room: int) -> Code:
+def contract_code(w: Writer, room: int) -> CodeParts:
     block(w, room)
     if w.chance(0.15):
         fail_if_odd(w)
@@ -326,7 +326,7 @@ def contract_code(w: Writer, room: int) -> Code:
     return w.code
 
 
-def maker_code(w: Writer, room: int) -> Code:
+def maker_code(w: Writer, room: int) -> CodeParts:
     """A contract that makes others, and undoes them if it is told to; see `call_twice`."""
     if w.chance(0.3):
         block(w, room)
@@ -335,7 +335,7 @@ def maker_code(w: Writer, room: int) -> Code:
     return w.code
 
 
-def caller_code(w: Writer, room: int, maker: int) -> Code:
+def caller_code(w: Writer, room: int, maker: int) -> CodeParts:
     """A contract that calls a maker more than once, among other things."""
     before = room // 4 if w.chance(0.5) else 0
     block(w, before)
@@ -352,7 +352,7 @@ def _run_off(w: Writer) -> None:
         w.data(bytes((BY_NAME[f"PUSH{width}"].byte,)) + w.rng.randbytes(w.rng.randrange(width)))
 
 
-def init_code(parent: Writer, room: int) -> Code:
+def init_code(parent: Writer, room: int) -> CodeParts:
     """Does something, then returns a contract; or nothing; or fails."""
     rng = parent.rng
     w = Writer(rng, parent.around, parent.nesting + 1)

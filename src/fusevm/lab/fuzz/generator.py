@@ -17,7 +17,7 @@ from fusevm.evm.secp256k1 import address_of_key, sign
 from fusevm.lab.fuzz import constants as words
 from fusevm.lab.fuzz.code import misdirected, raw
 from fusevm.lab.fuzz.flow import caller_code, contract_code, init_code, maker_code
-from fusevm.lab.fuzz.program import Contract, Program
+from fusevm.lab.fuzz.program import FuzzContract, Program
 from fusevm.lab.fuzz.writer import Surroundings, Writer
 from fusevm.lab.peers.work import block_hash
 
@@ -59,10 +59,10 @@ def _surroundings(fork: Fork) -> Surroundings:
     )
 
 
-def _accounts(rng: Random, around: Surroundings, rules: Rules, room: int | None) -> dict[bytes, Contract]:
+def _accounts(rng: Random, around: Surroundings, rules: Rules, room: int | None) -> dict[bytes, FuzzContract]:
     accounts = {
-        SENDER: Contract(rng.choice((0, 1, 1, 127, 128, 255)), _RICH + rng.getrandbits(32)),
-        PERSON: Contract(rng.choice((0, 1)), rng.choice((1, 1_000))),
+        SENDER: FuzzContract(rng.choice((0, 1, 1, 127, 128, 255)), _RICH + rng.getrandbits(32)),
+        PERSON: FuzzContract(rng.choice((0, 1)), rng.choice((1, 1_000))),
     }
     rooms = [rng.randint(40, 170)] + [rng.randint(5, 50) for _ in range(rng.choice((0, 1, 1, 1, 2, 3)))]
     if room is not None:
@@ -74,19 +74,19 @@ def _accounts(rng: Random, around: Surroundings, rules: Rules, room: int | None)
             code = caller_code(w, size, int.from_bytes(CONTRACTS[1], "big"))
         else:
             code = maker_code(w, size) if makes and address == CONTRACTS[1] else contract_code(w, size)
-        accounts[address] = Contract(
+        accounts[address] = FuzzContract(
             rng.choice((1, 1, 1, 0, 255)),
             rng.choice((0, 1, 5, 10**18)),
             misdirected(code, rng) if rng.random() < 0.05 else code,
             {key: rng.choice((1, 2, words.word(rng))) for key in range(4) if rng.random() < 0.5},
         )
     if rng.random() < 0.3:
-        accounts[COINBASE] = Contract(0, 1)
+        accounts[COINBASE] = FuzzContract(0, 1)
     if rules.delegation:
         ends = [*CONTRACTS, DELEGATES[0], DELEGATES[1], NOBODY, PERSON, rng.choice(list(precompiles_of(rules.fork)))]
         for address in DELEGATES:
             code = raw(DELEGATION_PREFIX + rng.choice(ends))
-            accounts[address] = Contract(1, rng.choice((0, 7)), code, {1: 1} if rng.random() < 0.3 else {})
+            accounts[address] = FuzzContract(1, rng.choice((0, 7)), code, {1: 1} if rng.random() < 0.3 else {})
         if rng.random() < 0.05:
             accounts[SENDER].code = raw(DELEGATION_PREFIX + rng.choice(CONTRACTS))
     return accounts

@@ -24,7 +24,7 @@ from fusevm.chain.state import Account, State
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz.generator import CONTRACTS, NOBODY, PERSON, SENDER, program
 from fusevm.lab.peers.ours import transact
-from fusevm.lab.peers.work import Work
+from fusevm.lab.peers.work import PeerWork
 from fusevm.values import BadValue
 
 STEPS = 30
@@ -53,7 +53,7 @@ class Memory:
 
 
 @dataclass(slots=True)
-class Line:
+class HistoryLine:
     """A machine, its model, and the checkpoints that are open: ids, and the model as it was."""
 
     machine: EVM
@@ -61,11 +61,11 @@ class Line:
     checkpoints: list[tuple[int, EVM]] = field(default_factory=list)
 
 
-class Difference(AssertionError):
+class HistoryDifference(AssertionError):
     """The machine and the model differ; the message has the seed and the step."""
 
 
-def has_plain_world(work: Work) -> bool:
+def has_plain_world(work: PeerWork) -> bool:
     """Whether a source can tell all of it: a node knows no empty accounts, and no storage without code or nonce."""
     return all(not each.empty and (each.code or each.nonce or not each.storage) for each in work.accounts.values())
 
@@ -80,7 +80,7 @@ def run_history(seed: int, fork: Fork, tier: str, steps: int = STEPS) -> None:
     if not lazy:
         state.handed_out = False  # no reference to the accounts is held
     model = EVM(fork, "reference", block=work.block, state=work.state())
-    lines = [Line(EVM(fork, tier, block=work.block, state=state), model)]
+    lines = [HistoryLine(EVM(fork, tier, block=work.block, state=state), model)]
     for step in range(steps):
         line = rng.choice(lines)
         where = f"seed {seed}, {fork.label}, {tier}, step {step}{', lazy' if lazy else ''}"
@@ -91,10 +91,10 @@ def run_history(seed: int, fork: Fork, tier: str, steps: int = STEPS) -> None:
         _compare(line, f"seed {seed}, {fork.label}, {tier}, at the end")
 
 
-def _step(rng: Random, line: Line, lines: list[Line], works: list[Work], where: str) -> None:
+def _step(rng: Random, line: HistoryLine, lines: list[HistoryLine], works: list[PeerWork], where: str) -> None:
     kind = rng.randrange(20)
     if kind == 0 and len(lines) < MAX_MACHINES:
-        lines.append(Line(line.machine.copy(), deepcopy(line.model)))
+        lines.append(HistoryLine(line.machine.copy(), deepcopy(line.model)))
     elif kind in (1, 2):
         line.checkpoints.append((line.machine.checkpoint(), deepcopy(line.model)))
     elif kind in (3, 4) and line.checkpoints:
@@ -109,7 +109,7 @@ def _step(rng: Random, line: Line, lines: list[Line], works: list[Work], where: 
         deed = _deed(rng, works)
         ours, theirs = (_outcome(deed, evm) for evm in (line.machine, line.model))
         if ours != theirs:
-            raise Difference(f"{where}:\n  {line.machine.tier}: {ours}\n  reference: {theirs}")
+            raise HistoryDifference(f"{where}:\n  {line.machine.tier}: {ours}\n  reference: {theirs}")
 
 
 def _outcome(deed: Callable[[EVM], Any], evm: EVM) -> Any:
@@ -127,7 +127,7 @@ def _said(found: Any) -> Any:
     return [_said(each) for each in found] if isinstance(found, list | tuple) else found
 
 
-def _deed(rng: Random, works: list[Work]) -> Callable[[EVM], Any]:
+def _deed(rng: Random, works: list[PeerWork]) -> Callable[[EVM], Any]:
     """What is done to both: the same, since everything random is chosen here."""
     kind, target = rng.randrange(10), rng.choice(TARGETS)
     message = _message(rng)
@@ -162,7 +162,7 @@ def _several(evm: EVM, messages: list[tuple[bytes, dict[str, Any]]]) -> Any:
     return results, tx.gas_used, tx.gas_refunded, tx.logs
 
 
-def _compare(line: Line, where: str) -> None:
+def _compare(line: HistoryLine, where: str) -> None:
     ours, theirs = line.machine.state, line.model.state
     listed = dict(theirs.items())
     for address, account in listed.items():
@@ -173,7 +173,7 @@ def _compare(line: Line, where: str) -> None:
             _equal(where, f"slot {key:#x} of 0x{address.hex()}", ours.storage(address, key), wanted)
     for address, found in list(ours.items()):
         if address not in listed and not (found.empty and not dict(found.storage)):
-            raise Difference(f"{where}: account 0x{address.hex()} is there, and should not be")
+            raise HistoryDifference(f"{where}: account 0x{address.hex()} is there, and should not be")
         for key, value in dict(found.storage).items():
             _equal(where, f"slot {key:#x} of 0x{address.hex()}", value, theirs.storage(address, key))
 
@@ -184,7 +184,7 @@ def _facts(account: Account) -> tuple[int, int, bytes]:
 
 def _equal(where: str, what: str, ours: object, theirs: object) -> None:
     if ours != theirs:
-        raise Difference(f"{where}: {what}: {ours!r}, not {theirs!r}")
+        raise HistoryDifference(f"{where}: {what}: {ours!r}, not {theirs!r}")
 
 
 def main() -> None:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz import constants as words
-from fusevm.lab.fuzz.code import Code, raw
+from fusevm.lab.fuzz.code import CodeParts, raw
 from fusevm.lab.fuzz.precompile_inputs import precompile_input
 from fusevm.lab.fuzz.statements import address
 from fusevm.lab.fuzz.writer import Writer
 
 CALLS = ("CALL", "CALL", "CALL", "CALLCODE", "DELEGATECALL", "STATICCALL")
-Compose = Callable[[Writer, int], Code]
+Compose = Callable[[Writer, int], CodeParts]
 
 
 def call(w: Writer) -> None:

@@ -9,8 +9,8 @@ from fusevm.chain.environment import Block
 from fusevm.chain.state import Account
 from fusevm.chain.transaction import Authorization, Transaction
 from fusevm.evm.forks import Fork, fork_named
-from fusevm.lab.fuzz.code import Code
-from fusevm.lab.peers.work import Work, block_hash
+from fusevm.lab.fuzz.code import CodeParts
+from fusevm.lab.peers.work import PeerWork, block_hash
 
 _BLOCK_FIELDS = (
     "number", "timestamp", "coinbase", "gas_limit", "base_fee",
@@ -19,28 +19,28 @@ _BLOCK_FIELDS = (
 
 
 @dataclass(slots=True)
-class Contract:
+class FuzzContract:
     """An account whose code is still structured; an account without code is one too."""
 
     nonce: int = 0
     balance: int = 0
-    code: Code = field(default_factory=Code)
+    code: CodeParts = field(default_factory=CodeParts)
     storage: dict[int, int] = field(default_factory=dict)
 
-    def copy(self) -> Contract:
-        return Contract(self.nonce, self.balance, self.code.copy(), dict(self.storage))
+    def copy(self) -> FuzzContract:
+        return FuzzContract(self.nonce, self.balance, self.code.copy(), dict(self.storage))
 
 
 @dataclass(slots=True)
 class Program:
     fork: Fork
-    accounts: dict[bytes, Contract]
+    accounts: dict[bytes, FuzzContract]
     block: Block
     transaction: Transaction
-    initcode: Code | None = None  # the transaction's data, where it creates
+    initcode: CodeParts | None = None  # the transaction's data, where it creates
     seed: str = ""  # what the generator made it from
 
-    def work(self) -> Work:
+    def work(self) -> PeerWork:
         """As engines take it: all code in bytes."""
         accounts = {
             address: Account(each.nonce, each.balance, each.code.encode(), {k: v for k, v in each.storage.items() if v})
@@ -49,9 +49,9 @@ class Program:
         tx = self.transaction
         if self.initcode is not None:
             tx = replace(tx, data=self.initcode.encode())
-        return Work(self.fork, accounts, self.block, tx)
+        return PeerWork(self.fork, accounts, self.block, tx)
 
-    def codes(self) -> list[Code]:
+    def codes(self) -> list[CodeParts]:
         """Every list of items in it, parts included."""
         roots = [account.code for account in self.accounts.values()]
         if self.initcode is not None:
@@ -105,17 +105,17 @@ class Program:
     @classmethod
     def from_json(cls, form: dict[str, Any]) -> Program:
         accounts = {
-            _octets(address): Contract(
+            _octets(address): FuzzContract(
                 each["nonce"],
                 each["balance"],
-                Code.from_json(each["code"]),
+                CodeParts.from_json(each["code"]),
                 {int(key, 16): int(value, 16) for key, value in each["storage"].items()},
             )
             for address, each in form["accounts"].items()
         }
         block: dict[str, Any] = dict(form["block"])
         block["coinbase"] = _octets(block["coinbase"])
-        initcode = None if form.get("initcode") is None else Code.from_json(form["initcode"])
+        initcode = None if form.get("initcode") is None else CodeParts.from_json(form["initcode"])
         return cls(
             fork_named(form["fork"]),
             accounts,
@@ -126,7 +126,7 @@ class Program:
         )
 
 
-def _listed(code: Code, indent: str = "    ") -> list[str]:
+def _listed(code: CodeParts, indent: str = "    ") -> list[str]:
     lines = [indent + str(item) for item in code.items]
     for number, part in enumerate(code.parts):
         if part.items:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.lab.fuzz.code import Code, Item, push
+from fusevm.lab.fuzz.code import CodePart, CodeParts, push
 from fusevm.lab.fuzz.program import Program
 
 Failing = Callable[[Program], bool]
@@ -132,7 +132,7 @@ def _neutral(program: Program) -> Iterator[Change]:
             if op is None or op.is_stack or op.ends or op.name == "JUMPI":
                 continue
             delta = op.pushes - op.pops
-            yield partial(_instead, index, place, 1, [Item("POP")] * -delta if delta < 0 else [push(0)] * delta)
+            yield partial(_instead, index, place, 1, [CodePart("POP")] * -delta if delta < 0 else [push(0)] * delta)
 
 
 def _small_constants(program: Program) -> Iterator[Change]:
@@ -162,14 +162,14 @@ def _without_balance(address: bytes, tried: Program) -> None:
 
 
 def _without_part(index: int, place: int, tried: Program) -> None:
-    tried.codes()[index].parts[place] = Code()
+    tried.codes()[index].parts[place] = CodeParts()
 
 
 def _with(name: str, value: object, tried: Program) -> None:
     setattr(tried, name, value)
 
 
-def _instead(index: int, start: int, length: int, items: list[Item], tried: Program) -> None:
+def _instead(index: int, start: int, length: int, items: list[CodePart], tried: Program) -> None:
     tried.codes()[index].items[start : start + length] = items
 
 

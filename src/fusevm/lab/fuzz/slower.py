@@ -27,8 +27,8 @@ from fusevm.chain.reasons import Rejected
 from fusevm.evm.forks import Fork, fork_named
 from fusevm.lab.fuzz.generator import program
 from fusevm.lab.peers.bench import geometric_mean
-from fusevm.lab.peers.ours import Tier, transact
-from fusevm.lab.peers.work import Work
+from fusevm.lab.peers.ours import OurTier, transact
+from fusevm.lab.peers.work import PeerWork
 from fusevm.native.emit.crypto import FAMILIES, library
 from fusevm.native.host.tiers import engines
 from fusevm.reference.frame import jump_map, padded
@@ -60,7 +60,7 @@ class Times:
 
 
 @dataclass(slots=True)
-class Row:
+class SlowerRow:
     seed: str
     fork: Fork
     status: str
@@ -72,7 +72,7 @@ class Row:
         return {"seed": self.seed, "fork": self.fork.label, "status": self.status, **times}
 
 
-def run_once(work: Work, tier: str) -> tuple[float, str]:
+def run_once(work: PeerWork, tier: str) -> tuple[float, str]:
     """Seconds the transaction takes on a new copy of the state, and how it ends."""
     evm = EVM(work.fork, tier, block=work.block, state=work.state())
     started = perf_counter()
@@ -80,14 +80,14 @@ def run_once(work: Work, tier: str) -> tuple[float, str]:
     return perf_counter() - started, result.status.value
 
 
-def measure(seed: str, fork: Fork, tier: str, rounds: int = ROUNDS) -> Row | None:
+def measure(seed: str, fork: Fork, tier: str, rounds: int = ROUNDS) -> SlowerRow | None:
     """None where the transaction is rejected."""
     work = program(seed, fork).work()
     try:
         _, status = run_once(work, JUDGE)
     except Rejected:
         return None
-    row = Row(seed, fork, status, Times(), Times())
+    row = SlowerRow(seed, fork, status, Times(), Times())
     better(row.first, work, tier, FIRST_ROUNDS, forgets=True)
     if row.first.slower:
         better(row.first, work, tier, AGAIN * FIRST_ROUNDS, forgets=True)
@@ -97,7 +97,7 @@ def measure(seed: str, fork: Fork, tier: str, rounds: int = ROUNDS) -> Row | Non
     return row
 
 
-def better(times: Times, work: Work, tier: str, rounds: int, *, forgets: bool = False) -> None:
+def better(times: Times, work: PeerWork, tier: str, rounds: int, *, forgets: bool = False) -> None:
     for _ in range(rounds):
         if forgets:
             forget_code()
@@ -114,9 +114,9 @@ def forget_code() -> None:
     padded.clear()
 
 
-def survey(programs: int, seed: int, forks: Sequence[Fork], tier: str) -> list[Row]:
+def survey(programs: int, seed: int, forks: Sequence[Fork], tier: str) -> list[SlowerRow]:
     for name in (JUDGE, tier):
-        Tier(name)  # whatever must be loaded, or built, is so before any clock starts
+        OurTier(name)  # whatever must be loaded, or built, is so before any clock starts
     if tier != JUDGE:
         for family in FAMILIES:
             library(family)
@@ -136,7 +136,7 @@ def survey(programs: int, seed: int, forks: Sequence[Fork], tier: str) -> list[R
     return rows
 
 
-def spent_on(row: Row, tier: str) -> list[str]:
+def spent_on(row: SlowerRow, tier: str) -> list[str]:
     """The functions that a program's run spends most of its time in, with their share."""
     work = program(row.seed, row.fork).work()
     machines = [EVM(work.fork, tier, block=work.block, state=work.state()) for _ in range(PROFILED)]
@@ -151,7 +151,7 @@ def spent_on(row: Row, tier: str) -> list[str]:
     return [f"{Path(place[0]).name}:{place[2]} {100 * each[2] / total:.0f} %" for place, each in worst]
 
 
-def summary(rows: Sequence[Row], kind: str) -> dict[str, Any]:
+def summary(rows: Sequence[SlowerRow], kind: str) -> dict[str, Any]:
     times: list[Times] = [getattr(row, kind) for row in rows]
     return {
         "programs": len(rows),
@@ -191,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 print(f"{told}  {row.seed} {row.fork.label} {row.status}  {where}")
 
 
-def _worst(rows: Sequence[Row], kind: str) -> list[Row]:
+def _worst(rows: Sequence[SlowerRow], kind: str) -> list[SlowerRow]:
     return sorted(rows, key=lambda row: -getattr(row, kind).ratio)
 
 

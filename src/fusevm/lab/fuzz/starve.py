@@ -10,16 +10,16 @@ from fusevm.chain.outcome import Outcome
 from fusevm.chain.transaction import floor_gas, intrinsic_gas_of
 from fusevm.evm.forks import rules_of
 from fusevm.evm.opcodes import BY_BYTE, MEMORY
-from fusevm.lab.fuzz.differential import Difference, compare
-from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import PeerEngine, Work
+from fusevm.lab.fuzz.differential import EngineDifference, compare
+from fusevm.lab.peers.ours import OurTier
+from fusevm.lab.peers.work import PeerEngine, PeerWork
 from fusevm.reference.hooks import Hooks, Step
 
 # From gas a frame could do without to gas the transaction could; None where they do not hang together.
 Saving = Callable[[int], int | None]
 
 
-def critical_gas(work: Work) -> list[int]:
+def critical_gas(work: PeerWork) -> list[int]:
     """The limits at which the reference run just gets past each of its instructions, and one less than each.
 
     They are exact in the outermost frame, and in inner ones if each call on the path gave all it could (all but a
@@ -28,29 +28,29 @@ def critical_gas(work: Work) -> list[int]:
     return traced(work)[0]
 
 
-def traced(work: Work) -> tuple[list[int], frozenset[int]]:
+def traced(work: PeerWork) -> tuple[list[int], frozenset[int]]:
     """As `critical_gas`; and the places of all instructions that were run, whosever code they are in."""
     trace = _Trace(work)
-    Tier("reference", Hooks(on_opcode=trace.step, on_call=trace.call, on_return=trace.back)).run(work)
+    OurTier("reference", Hooks(on_opcode=trace.step, on_call=trace.call, on_return=trace.back)).run(work)
     edges = {gas for limit in trace.limits for gas in (limit, limit - 1)}
     least, most = least_gas(work), work.transaction.gas_limit
     critical = sorted(gas for gas in edges if least <= gas <= most)
     return critical, frozenset(trace.places)
 
 
-def random_gas(work: Work, rng: Random, count: int) -> list[int]:
+def random_gas(work: PeerWork, rng: Random, count: int) -> list[int]:
     """A few limits between what the transaction costs before it runs and what it was given, most of them low."""
     least = least_gas(work)
     spread = max(work.transaction.gas_limit - least, 0)
     return [least + int(spread * rng.random() ** 3) for _ in range(count)]
 
 
-def least_gas(work: Work) -> int:
+def least_gas(work: PeerWork) -> int:
     rules = rules_of(work.fork)
     return max(intrinsic_gas_of(work.transaction, rules), floor_gas(rules, work.transaction.data))
 
 
-def compare_starved(work: Work, engines: Sequence[PeerEngine], limits: Iterable[int]) -> Difference | None:
+def compare_starved(work: PeerWork, engines: Sequence[PeerEngine], limits: Iterable[int]) -> EngineDifference | None:
     for gas in limits:
         difference = compare(work.with_gas(gas), engines)
         if difference is not None:
@@ -66,7 +66,7 @@ _CALLS = frozenset(byte for byte, known in BY_BYTE.items() if known.calls and kn
 class _Trace:
     """Follows a run, and notes for each instruction the limit that would have left no gas after it."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: PeerWork) -> None:
         self.limits: set[int] = set()
         self.places: set[int] = set()
         self._limit = work.transaction.gas_limit

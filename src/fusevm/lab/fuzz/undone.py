@@ -6,7 +6,7 @@ the other undoes. Plain random statements hardly ever do the same thing twice at
 
 from __future__ import annotations
 
-from fusevm.lab.fuzz.code import Code, raw
+from fusevm.lab.fuzz.code import CodeParts, raw
 from fusevm.lab.fuzz.outside import Compose
 from fusevm.lab.fuzz.writer import Writer
 
@@ -81,7 +81,7 @@ def create_hollow(w: Writer) -> None:
         w.op("POP")
 
 
-def _hollow(parent: Writer) -> Code:
+def _hollow(parent: Writer) -> CodeParts:
     w = Writer(parent.rng, parent.around, parent.nesting + 1)
     if w.chance(0.8):
         give_away(w)

@@ -8,9 +8,9 @@ from random import Random
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME, Opcode, opcodes_of
 from fusevm.lab.fuzz import constants as words
-from fusevm.lab.fuzz.code import LABEL, PART, REF, SIZE, Code, Item, push, raw
+from fusevm.lab.fuzz.code import LABEL, PART, REF, SIZE, CodePart, CodeParts, push, raw
 
-_PLAIN = {name: Item(op.name) for name, op in BY_NAME.items()}
+_PLAIN = {name: CodePart(op.name) for name, op in BY_NAME.items()}
 _DELTA = {name: op.pushes - op.pops for name, op in BY_NAME.items()}
 _REACH = 16  # how deep DUP and SWAP reach
 _HIGH = 24  # words a block lets pile up before it drops some
@@ -52,7 +52,7 @@ class Writer:
         self.height = 0
         self.floor = 0  # words below this are another block's, and left alone
         self.room = 0  # items the block being written may still take
-        self.code = Code()
+        self.code = CodeParts()
         self._labels = 0
 
     def has(self, name: str) -> bool:
@@ -85,25 +85,25 @@ class Writer:
         return self._labels - 1
 
     def label(self, label: int) -> None:
-        self.code.items.append(Item(LABEL, label))
+        self.code.items.append(CodePart(LABEL, label))
 
     def ref(self, label: int) -> None:
-        self.code.items.append(Item(REF, label))
+        self.code.items.append(CodePart(REF, label))
         self.height += 1
 
-    def part(self, code: Code) -> int:
+    def part(self, code: CodeParts) -> int:
         self.code.parts.append(code)
         return len(self.code.parts) - 1
 
     def copy_part(self, part: int, to: int) -> None:
         """Brings a part into memory at `to`."""
-        self.code.items += [Item(SIZE, part), Item(PART, part)]
+        self.code.items += [CodePart(SIZE, part), CodePart(PART, part)]
         self.height += 2
         self.push(to)
         self.op("CODECOPY")
 
     def push_size(self, part: int) -> None:
-        self.code.items.append(Item(SIZE, part))
+        self.code.items.append(CodePart(SIZE, part))
         self.height += 1
 
     def data(self, octets: bytes) -> None:

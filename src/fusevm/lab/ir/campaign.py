@@ -33,7 +33,7 @@ from fusevm.lab.ir.evaluate import BrokenPromise, Ending, call, run_block
 from fusevm.lab.ir.functions import functions_of
 from fusevm.lab.ir.generate import BlockMaker, ProgramMaker
 from fusevm.lab.ir.region_tier import RegionTier
-from fusevm.lab.peers.work import Observation, Work
+from fusevm.lab.peers.work import Observation, PeerWork
 from fusevm.native.region.build import Choose
 from fusevm.native.region.choice import every_block, functions_and_loops
 from fusevm.reference.frame import Frame
@@ -182,7 +182,7 @@ def _step_through(block: bytecode.BasicBlock, frame: Frame) -> Ending:
 
 
 @dataclass(slots=True)
-class Case:
+class IrCase:
     code: bytes
     stack: list[int]
     data: bytes
@@ -204,19 +204,19 @@ class Case:
 FORKS = (LATEST, LATEST, Fork.CANCUN, Fork.BERLIN, Fork.BYZANTIUM)
 
 
-def random_case(rng: random.Random) -> Case:
+def random_case(rng: random.Random) -> IrCase:
     mode = Mode.OPTIMISATION if rng.random() < 0.3 else Mode.EXECUTION
     fork = rng.choice(FORKS)
     maker = BlockMaker(rng, fork, gas_matters=mode is Mode.EXECUTION)
     code, stack = maker.block()
     gas = 10_000_000 if mode is Mode.OPTIMISATION or rng.random() < 0.8 else rng.randrange(0, 60_000)
-    return Case(
+    return IrCase(
         code, stack, rng.randbytes(rng.choice([0, 4, 36, 100])), gas, rng.random() < 0.1, fork,
         rng.choice(STAGE_SETS) if rng.random() < 0.5 else EVERYTHING, mode, rng.random() < 0.3,
     )  # fmt: skip
 
 
-def check_block(case: Case) -> str | None:
+def check_block(case: IrCase) -> str | None:
     """What differs from the reference tier, plain and folded, or None."""
     block = basic_blocks(case.code, case.fork)[0]
     expected = reference_block(block, frame_for(case.code, case.data, case.gas, case.fork, case.static), case.stack)
@@ -315,7 +315,7 @@ def check_transaction(seed: str, fork: Fork, stages: Stage | None) -> str | None
     return f"{seed}/{fork.label}/{stages} differs: {str(unequal)[:2000]}" if unequal else None
 
 
-def _observed(work: Work, executor: Executor) -> Observation:
+def _observed(work: PeerWork, executor: Executor) -> Observation:
     state = work.state()
     try:
         done = process(work.transaction, state, work.block, work.fork, executor)

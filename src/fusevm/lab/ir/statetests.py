@@ -18,10 +18,10 @@ from fusevm.ir.fold.stages import EVERYTHING
 from fusevm.lab.ir.evaluate import BrokenPromise
 from fusevm.lab.ir.functions import functions_of
 from fusevm.lab.ir.region_tier import RegionTier
-from fusevm.lab.official.statetest import Case, Verdict, cases_in, run_case
+from fusevm.lab.official.statetest import CaseVerdict, StateCase, cases_in, run_case
 
 
-def cases(archive: Path) -> Iterator[Case]:
+def cases(archive: Path) -> Iterator[StateCase]:
     with tarfile.open(archive) as tar:
         for member in tar:
             content = tar.extractfile(member) if member.name.endswith(".json") else None
@@ -29,11 +29,11 @@ def cases(archive: Path) -> Iterator[Case]:
                 yield from cases_in(json.load(content))
 
 
-def judged(case: Case, tier: RegionTier) -> Verdict:
+def judged(case: StateCase, tier: RegionTier) -> CaseVerdict:
     try:
         return run_case(case, tier)
     except (BrokenPromise, KeyError, AssertionError) as broken:
-        return Verdict(False, f"breaks a promise: {broken!r}")
+        return CaseVerdict(False, f"breaks a promise: {broken!r}")
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from fusevm.chain.schedule import ForkSchedule, blobs_from_config, schedule_name
 from fusevm.chain.sealed import decode_block
 from fusevm.chain.state import Account, State
 from fusevm.lab.official.expected import is_expected
-from fusevm.lab.official.statetest import MalformedTest, Verdict, data, problem, quantity, state_from
+from fusevm.lab.official.statetest import CaseVerdict, MalformedTest, data, problem, quantity, state_from
 from fusevm.reference.hooks import Hooks
 
 
@@ -60,7 +60,7 @@ def schedule_of(case: BlockCase) -> ForkSchedule:
 
 def run_block_case(
     case: BlockCase, tier: str, hooks: Hooks | None = None, on_root: Callable[[bytes], None] | None = None
-) -> Verdict:
+) -> CaseVerdict:
     """Judges a case; `on_root` is told the state root after its last block."""
     chain = chain_of(case, tier, hooks)
     for place, block in enumerate(case.test["blocks"]):
@@ -76,17 +76,17 @@ def run_block_case(
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise MalformedTest(f"{case.name}: {problem(error)}") from None
     if chain.head.hash != last:
-        return Verdict(False, f"last block 0x{chain.head.hash.hex()}, expected 0x{last.hex()}")
+        return CaseVerdict(False, f"last block 0x{chain.head.hash.hex()}, expected 0x{last.hex()}")
     if root is not None and chain.head.header.state_root != root:
-        return Verdict(False, f"state root 0x{chain.head.header.state_root.hex()}, expected 0x{root.hex()}")
+        return CaseVerdict(False, f"state root 0x{chain.head.header.state_root.hex()}, expected 0x{root.hex()}")
     if post is not None:
         difference = first_difference(chain.state, chain.head.header.state_root, post)
         if difference:
-            return Verdict(False, difference)
-    return Verdict(True)
+            return CaseVerdict(False, difference)
+    return CaseVerdict(True)
 
 
-def _import(chain: Chain, block: Any, place: str, case: BlockCase) -> Verdict | None:
+def _import(chain: Chain, block: Any, place: str, case: BlockCase) -> CaseVerdict | None:
     """A verdict if the case has failed with this block."""
     try:
         raw, expected = data(block["rlp"]), block.get("expectException")
@@ -96,12 +96,12 @@ def _import(chain: Chain, block: Any, place: str, case: BlockCase) -> Verdict | 
         chain.import_block(raw)
     except InvalidBlock as error:
         if expected is None:
-            return Verdict(False, f"{place} refused, but it is valid: {error}")
+            return CaseVerdict(False, f"{place} refused, but it is valid: {error}")
         if not is_expected(error, expected):
-            return Verdict(False, f"{place} refused for {error.official_name}, expected {expected}: {error}")
+            return CaseVerdict(False, f"{place} refused for {error.official_name}, expected {expected}: {error}")
         return None
     if expected is not None:
-        return Verdict(False, f"{place} accepted, but it must be refused: {expected}")
+        return CaseVerdict(False, f"{place} accepted, but it must be refused: {expected}")
     return None
 
 

@@ -23,7 +23,7 @@ class MalformedTest(ValueError):
 
 
 @dataclass(slots=True)
-class Case:
+class StateCase:
     """One transaction at one fork, and what must come of it."""
 
     name: str
@@ -33,12 +33,12 @@ class Case:
 
 
 @dataclass(slots=True)
-class Verdict:
+class CaseVerdict:
     passed: bool
     reason: str = ""
 
 
-def cases_in(document: Any, fork: Fork | None = None) -> Iterator[Case]:
+def cases_in(document: Any, fork: Fork | None = None) -> Iterator[StateCase]:
     """Every case of a parsed state test file, or those of one fork."""
     if not isinstance(document, dict) or not document:
         raise MalformedTest("expected an object of named tests")
@@ -57,10 +57,10 @@ def cases_in(document: Any, fork: Fork | None = None) -> Iterator[Case]:
                 raise MalformedTest(f"{name}: post of {fork_name} is not a list")
             if fork is None or at == fork:
                 for index, post in enumerate(posts):
-                    yield Case(f"{name}/{fork_name}/{index}", at, test, post)
+                    yield StateCase(f"{name}/{fork_name}/{index}", at, test, post)
 
 
-def run_case(case: Case, execute: Executor, on_root: Callable[[bytes], None] | None = None) -> Verdict:
+def run_case(case: StateCase, execute: Executor, on_root: Callable[[bytes], None] | None = None) -> CaseVerdict:
     """Judges a case; `on_root` is told the state root that it leaves."""
     try:
         state = state_from(case.test["pre"])
@@ -75,21 +75,21 @@ def run_case(case: Case, execute: Executor, on_root: Callable[[bytes], None] | N
         done = process(tx, state, block, case.fork, execute)
     except Rejected as rejected:
         if rejection is None:
-            return Verdict(False, f"rejected, but it is valid: {rejected}")
+            return CaseVerdict(False, f"rejected, but it is valid: {rejected}")
         if not is_expected(rejected, rejection):
-            return Verdict(False, f"rejected for {rejected.official_name}, expected {rejection}: {rejected}")
+            return CaseVerdict(False, f"rejected for {rejected.official_name}, expected {rejection}: {rejected}")
     else:
         if rejection is not None:
-            return Verdict(False, f"accepted, but it must be rejected: {rejection}")
+            return CaseVerdict(False, f"accepted, but it must be rejected: {rejection}")
         got_logs = logs_hash(done.logs)
     root = state.root()
     if on_root is not None:
         on_root(root)
     if got_logs != want_logs:
-        return Verdict(False, f"logs hash 0x{got_logs.hex()}, expected 0x{want_logs.hex()}")
+        return CaseVerdict(False, f"logs hash 0x{got_logs.hex()}, expected 0x{want_logs.hex()}")
     if root != want_root:
-        return Verdict(False, f"state root 0x{root.hex()}, expected 0x{want_root.hex()}")
-    return Verdict(True)
+        return CaseVerdict(False, f"state root 0x{root.hex()}, expected 0x{want_root.hex()}")
+    return CaseVerdict(True)
 
 
 # -- reading the pieces

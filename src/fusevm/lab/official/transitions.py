@@ -12,7 +12,7 @@ from fusevm.chain.rlp import encode
 from fusevm.chain.sealed import SealedBlock, decode_block
 from fusevm.evm.forks import Fork
 from fusevm.lab.official.blocktest import BlockCase, chain_of
-from fusevm.lab.official.statetest import Verdict, data
+from fusevm.lab.official.statetest import CaseVerdict, data
 from fusevm.t8n import transition
 
 # What t8n answers, and the header's field that it must equal.
@@ -30,7 +30,7 @@ COMPARED = {
 }
 
 
-def run_transitions(case: BlockCase, tier: str) -> Verdict:
+def run_transitions(case: BlockCase, tier: str) -> CaseVerdict:
     """Runs each valid block of a case, its transactions once as JSON and once as RLP."""
     chain = chain_of(case, tier)
     for place, entry in enumerate(case.test["blocks"]):
@@ -43,9 +43,9 @@ def run_transitions(case: BlockCase, tier: str) -> Verdict:
                 continue
             wrong = _difference(chain, block, txs, case.network, tier)
             if wrong:
-                return Verdict(False, f"block {place}, transactions as {form}: {wrong}")
+                return CaseVerdict(False, f"block {place}, transactions as {form}: {wrong}")
         chain.import_block(block)
-    return Verdict(True)
+    return CaseVerdict(True)
 
 
 def _difference(chain: Chain, block: SealedBlock, txs: Any, network: str, tier: str) -> str:

@@ -21,8 +21,8 @@ from fusevm.chain.state import Account
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.forks import UnknownFork, fork_named
 from fusevm.lab.official.statetest import address, data, quantity, state_from
-from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import PeerEngine, Timing, Work, block_hash
+from fusevm.lab.peers.ours import OurTier
+from fusevm.lab.peers.work import PeerEngine, PeerWork, Timing, block_hash
 
 GAS = 1_000_000_000  # more than any file needs
 LARGE = 10_000  # instructions, below which the fixed cost of a call decides
@@ -50,7 +50,7 @@ class TimeUp(BaseException):
 @dataclass(slots=True)
 class BenchFile:
     name: str
-    work: Work
+    work: PeerWork
     status: str
     gas_used: int
     refund: int
@@ -127,7 +127,7 @@ def read_form(form: Any, name: str) -> BenchFile:
         address(call["caller"]), address(call["to"]), data(call["data"]), quantity(call["value"]), GAS, gas_price=0
     )
     block = Block(hashes=block_hash, gas_limit=GAS)
-    work = Work(fork_named(form["fork"]), state_from(form["pre"]).accounts, block, tx)
+    work = PeerWork(fork_named(form["fork"]), state_from(form["pre"]).accounts, block, tx)
     return BenchFile(
         name,
         work,
@@ -164,7 +164,7 @@ def measure(engine: PeerEngine, file: BenchFile, repeat: int, limit: float = TIM
             best, fault = seen.seconds, file.fault(seen)
     except TimeUp:
         return Measured()
-    if fault is None and isinstance(engine, Tier):
+    if fault is None and isinstance(engine, OurTier):
         engine.settle(run)
     began, first = perf_counter(), best
     turn = 0
@@ -220,6 +220,8 @@ def stop_seconds(engine: PeerEngine, runs: int = 3_000) -> float:
     """The median time of a call that stops at once: what a call costs in itself."""
     caller, to = b"\x11" * 20, b"\xcc" * 20
     accounts = {caller: Account(balance=10**18), to: Account(nonce=1, code=b"\x00")}
-    work = Work(fork_named("cancun"), accounts, Block(hashes=block_hash), Transaction(caller, to, gas_limit=100_000))
+    work = PeerWork(
+        fork_named("cancun"), accounts, Block(hashes=block_hash), Transaction(caller, to, gas_limit=100_000)
+    )
     run = engine.stopwatch(work)
     return median(run().seconds for _ in range(runs))

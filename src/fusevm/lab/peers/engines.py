@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from fusevm.lab.peers.ours import Tier
+from fusevm.lab.peers.ours import OurTier
 from fusevm.lab.peers.work import PeerEngine, PeerMissing, UnknownEngine
 from fusevm.tiers import TIERS
 
@@ -39,7 +39,7 @@ PEERS: dict[str, tuple[Callable[[], PeerEngine], str, str]] = {
 def engine_named(name: str) -> PeerEngine:
     """A tier of ours or a peer. Raises UnknownEngine, or PeerMissing where its package is not installed."""
     if name in TIERS:
-        return Tier(name)
+        return OurTier(name)
     if name not in PEERS:
         raise UnknownEngine(f"unknown engine {name!r}; known: {', '.join([*TIERS, *PEERS])}")
     make, module, package = PEERS[name]

@@ -11,14 +11,14 @@ from fusevm.chain.reasons import Rejected
 from fusevm.chain.result import Result
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.forks import Fork
-from fusevm.lab.peers.work import Observation, Stopwatch, Timing, Work
+from fusevm.lab.peers.work import Observation, PeerWork, Stopwatch, Timing
 from fusevm.reference.hooks import Hooks
 
 SETTLED = 3.0  # seconds of calls after which hot code is known to be hot, be it as large as it may
 LONGEST = 120.0  # seconds that are waited for it to be compiled, at low priority on a machine that may be busy
 
 
-class Tier:
+class OurTier:
     settles = False  # whether `settle` waits until hot code is compiled
 
     def __init__(self, tier: str, hooks: Hooks | None = None) -> None:
@@ -29,25 +29,25 @@ class Tier:
     def supports(self, fork: Fork) -> bool:
         return True
 
-    def fit(self, work: Work) -> Work:
+    def fit(self, work: PeerWork) -> PeerWork:
         return work
 
-    def excuse(self, work: Work) -> str | None:
+    def excuse(self, work: PeerWork) -> str | None:
         return None
 
-    def run(self, work: Work) -> Observation:
+    def run(self, work: PeerWork) -> Observation:
         return _observed(self._machine(work), work.transaction)
 
-    def run_again(self, work: Work, limits: Iterable[int]) -> Iterator[Observation]:
+    def run_again(self, work: PeerWork, limits: Iterable[int]) -> Iterator[Observation]:
         """Runs the transaction with these gas limits one after another, on one machine: it may learn from them."""
         evm = self._machine(work)
         for limit in limits:
             yield _observed(evm, replace(work.transaction, gas_limit=limit, nonce=None))
 
-    def _machine(self, work: Work) -> EVM:
+    def _machine(self, work: PeerWork) -> EVM:
         return EVM(work.fork, self._tier, block=work.block, state=work.state(), hooks=self.hooks)
 
-    def stopwatch(self, work: Work) -> Stopwatch:
+    def stopwatch(self, work: PeerWork) -> Stopwatch:
         """Only `EVM.call` is timed. It runs inside `EVM.snapshot`, which undoes it afterwards, off the clock."""
         evm, tx = self._machine(work), work.transaction
         assert tx.to is not None

@@ -23,8 +23,8 @@ from fusevm.chain.state import Log
 from fusevm.chain.transaction import intrinsic_gas
 from fusevm.evm.forks import Fork, rules_of
 from fusevm.evm.precompiles import precompiles_of
-from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import Observation, Stopwatch, Timing, Work, block_hash, deep_recursion
+from fusevm.lab.peers.ours import OurTier
+from fusevm.lab.peers.work import Observation, PeerWork, Stopwatch, Timing, block_hash, deep_recursion
 from fusevm.reference.hooks import Hooks
 
 _NEWEST = Fork.PRAGUE
@@ -37,7 +37,7 @@ class PyEvm:
     def supports(self, fork: Fork) -> bool:
         return fork <= _NEWEST
 
-    def fit(self, work: Work) -> Work:
+    def fit(self, work: PeerWork) -> PeerWork:
         """Plain transactions only: no access list, blobs or authorizations."""
         tx = work.transaction
         price = tx.effective_gas_price(work.block.base_fee)
@@ -54,17 +54,17 @@ class PyEvm:
             ),
         )
 
-    def excuse(self, work: Work) -> str | None:
+    def excuse(self, work: PeerWork) -> str | None:
         bases: list[bytes] = []
 
         def note(message: Message) -> None:
             if message.code_address == _MODEXP:
                 bases.append(message.data[:32].ljust(32, b"\0"))
 
-        Tier("reference", Hooks(on_call=note)).run(work)
+        OurTier("reference", Hooks(on_call=note)).run(work)
         return "its MODEXP answers 0 to an empty base even where the exponent is 0" if bytes(32) in bases else None
 
-    def run(self, work: Work) -> Observation:
+    def run(self, work: PeerWork) -> Observation:
         state, tx = _state(work), work.transaction
         unsigned = _vm(work.fork).create_unsigned_transaction(
             nonce=work.accounts[tx.sender].nonce if tx.nonce is None else tx.nonce,
@@ -90,7 +90,7 @@ class PyEvm:
         reason = repr(done._error) if done.is_error else ""
         return Observation(_status(done), used, refund, done.output, logs, root=state.make_state_root(), reason=reason)
 
-    def stopwatch(self, work: Work) -> Stopwatch:
+    def stopwatch(self, work: PeerWork) -> Stopwatch:
         """Only the building and running of the computation is timed; the state's snapshot is reverted off the clock."""
         state, tx, rules = _state(work), work.transaction, rules_of(work.fork)
         assert tx.to is not None
@@ -129,7 +129,7 @@ def _vm(fork: Fork) -> Any:
     return getattr(module, fork.name.title().replace("_", "") + "VM")
 
 
-def _state(work: Work) -> Any:
+def _state(work: PeerWork) -> Any:
     block = work.block
     context = ExecutionContext(
         coinbase=block.coinbase,
@@ -154,7 +154,7 @@ def _state(work: Work) -> Any:
     return state
 
 
-def _warm_up(state: Any, work: Work) -> None:
+def _warm_up(state: Any, work: PeerWork) -> None:
     for address in (work.transaction.sender, work.transaction.to, work.block.coinbase, *precompiles_of(work.fork)):
         state.mark_address_warm(address)
 

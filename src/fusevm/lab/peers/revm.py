@@ -19,7 +19,7 @@ from fusevm.chain.state import Account, Log
 from fusevm.chain.transaction import intrinsic_gas
 from fusevm.evm.forks import Fork, rules_of
 from fusevm.evm.precompiles import precompiles_of
-from fusevm.lab.peers.work import Observation, Stopwatch, Timing, Work
+from fusevm.lab.peers.work import Observation, PeerWork, Stopwatch, Timing
 from fusevm.reference.hooks import Hooks, Step
 
 # The binding takes any other spelling for its latest fork, without a word. It runs Constantinople as Petersburg.
@@ -56,7 +56,7 @@ class Revm:
     def supports(self, fork: Fork) -> bool:
         return fork in SPEC_IDS
 
-    def fit(self, work: Work) -> Work:
+    def fit(self, work: PeerWork) -> PeerWork:
         """The binding has no base fee. Its database takes every account for existing, which shows before EIP-161:
         there the precompiles, the commonest of missing accounts, are put into the world."""
         tx, block = work.transaction, work.block
@@ -71,12 +71,12 @@ class Revm:
             transaction=replace(tx, gas_price=price, max_fee=None, max_priority_fee=None),
         )
 
-    def excuse(self, work: Work) -> str | None:
+    def excuse(self, work: PeerWork) -> str | None:
         if work.fork < Fork.SPURIOUS_DRAGON and _meets_missing_account(work):
             return "its database takes missing accounts for existing ones: the 25,000 gas for a new one is not charged"
         return None
 
-    def run(self, work: Work) -> Observation:
+    def run(self, work: PeerWork) -> Observation:
         tx = work.transaction
         price = tx.gas_price or 0
         # Only a call needs its fee paid by hand, and only a call can carry blobs.
@@ -114,7 +114,7 @@ class Revm:
             reason=reason,
         )
 
-    def stopwatch(self, work: Work) -> Stopwatch:
+    def stopwatch(self, work: PeerWork) -> Stopwatch:
         """Only `message_call` is timed; a snapshot of the journal is reverted afterwards, off the clock."""
         tx = work.transaction
         assert tx.to is not None
@@ -145,7 +145,7 @@ class Revm:
         return measure
 
 
-def _evm(work: Work, gas_limit: int, paid: int = 0, nonces: int = 0) -> Any:
+def _evm(work: PeerWork, gas_limit: int, paid: int = 0, nonces: int = 0) -> Any:
     block, tx = work.block, work.transaction
     # Given `gas_limit`, which is also what GASLIMIT answers; the block's own field is not looked at.
     environment = BlockEnv(
@@ -188,7 +188,7 @@ def _log(log: Any) -> Log:
     return Log(bytes.fromhex(log.address[2:]), tuple(int.from_bytes(topic, "big") for topic in topics), bytes(data))
 
 
-def _accounts(evm: Any, work: Work) -> tuple[dict[bytes, Account], list[bytes]]:
+def _accounts(evm: Any, work: PeerWork) -> tuple[dict[bytes, Account], list[bytes]]:
     """The world and over it what the journal says, and which accounts have destroyed themselves."""
     destroyed: list[bytes] = []
     accounts = {address: account.copy() for address, account in work.accounts.items()}
@@ -210,14 +210,14 @@ def _accounts(evm: Any, work: Work) -> tuple[dict[bytes, Account], list[bytes]]:
     return accounts, destroyed
 
 
-def _settle(accounts: dict[bytes, Account], work: Work, gas_used: int, price: int) -> None:
+def _settle(accounts: dict[bytes, Account], work: PeerWork, gas_used: int, price: int) -> None:
     """Pays back the gas that was not used, and the coinbase."""
     tx = work.transaction
     accounts.setdefault(tx.sender, Account()).balance += (tx.gas_limit - gas_used) * price
     accounts.setdefault(work.block.coinbase, Account()).balance += gas_used * price
 
 
-def _meets_missing_account(work: Work) -> bool:
+def _meets_missing_account(work: PeerWork) -> bool:
     """Whether a CALL or SELFDESTRUCT has to pay for an account that did not exist at that moment."""
     met = False
 

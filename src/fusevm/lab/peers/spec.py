@@ -24,8 +24,8 @@ from fusevm.chain.environment import Message
 from fusevm.chain.state import Account, Log
 from fusevm.chain.transaction import Transaction, intrinsic_gas
 from fusevm.evm.forks import Fork, rules_of
-from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import Observation, Stopwatch, Timing, Work, block_hash, deep_recursion
+from fusevm.lab.peers.ours import OurTier
+from fusevm.lab.peers.work import Observation, PeerWork, Stopwatch, Timing, block_hash, deep_recursion
 from fusevm.reference.hooks import Hooks
 
 # The specification has no Constantinople: that fork went live together with the one that took EIP-1283 back.
@@ -42,22 +42,22 @@ class Spec:
     def supports(self, fork: Fork) -> bool:
         return fork in MODULES
 
-    def fit(self, work: Work) -> Work:
+    def fit(self, work: PeerWork) -> PeerWork:
         return work
 
-    def excuse(self, work: Work) -> str | None:
+    def excuse(self, work: PeerWork) -> str | None:
         inputs: list[bytes] = []
 
         def note(message: Message) -> None:
             if message.code_address == _MODEXP:
                 inputs.append(message.data)
 
-        Tier("reference", Hooks(on_call=note)).run(work)
+        OurTier("reference", Hooks(on_call=note)).run(work)
         if any(96 + _lengths(data) >> 256 for data in inputs):
             return "its MODEXP adds up the three lengths in 256 bits and crashes where they do not fit"
         return None
 
-    def run(self, work: Work, tracer: EvmTracer | None = None) -> Observation:
+    def run(self, work: PeerWork, tracer: EvmTracer | None = None) -> Observation:
         """As every engine does; a tracer is told of every step."""
         vm, fork = _module(work.fork, "vm"), _module(work.fork, "fork")
         state = _state(work)
@@ -83,7 +83,7 @@ class Spec:
             reason=repr(inner.error) if inner.error else "",
         )
 
-    def stopwatch(self, work: Work) -> Stopwatch:
+    def stopwatch(self, work: PeerWork) -> Stopwatch:
         """Only `process_message` is timed; the state is put back by its own transactions, off the clock."""
         storage, interpreter = _module(work.fork, "state"), _module(work.fork, "vm.interpreter")
         state = _state(work)
@@ -116,7 +116,7 @@ def _module(fork: Fork, name: str) -> ModuleType:
 
 
 @contextmanager
-def _caught(work: Work, tracer: EvmTracer | None = None) -> Iterator[dict[str, Any]]:
+def _caught(work: PeerWork, tracer: EvmTracer | None = None) -> Iterator[dict[str, Any]]:
     """Fills a dict with the `message` output and the `output` bytes of the transaction that is run inside."""
     fork: Any = _module(work.fork, "fork")
     inner, recover = fork.process_message_call, fork.recover_sender
@@ -143,7 +143,7 @@ def _caught(work: Work, tracer: EvmTracer | None = None) -> Iterator[dict[str, A
         fork.process_message_call, fork.recover_sender = inner, recover
 
 
-def _state(work: Work) -> Any:
+def _state(work: PeerWork) -> Any:
     storage, types = _module(work.fork, "state"), _module(work.fork, "fork_types")
     state = storage.State()
     for where, account in work.accounts.items():
@@ -156,7 +156,7 @@ def _state(work: Work) -> Any:
     return state
 
 
-def _block(work: Work, state: Any) -> Any:
+def _block(work: PeerWork, state: Any) -> Any:
     block = work.block
     known = {
         "chain_id": U64(block.chain_id),
@@ -175,7 +175,7 @@ def _block(work: Work, state: Any) -> Any:
     return _filled(_module(work.fork, "vm").BlockEnvironment, known)
 
 
-def _transaction(work: Work) -> Any:
+def _transaction(work: PeerWork) -> Any:
     tx, transactions = work.transaction, _module(work.fork, "transactions")
     nonce = work.accounts[tx.sender].nonce if tx.nonce is None else tx.nonce
     known = {
@@ -215,7 +215,7 @@ def _access_list(tx: Transaction, transactions: ModuleType) -> tuple[Any, ...]:
     )
 
 
-def _authorizations(work: Work) -> tuple[Any, ...]:
+def _authorizations(work: PeerWork) -> tuple[Any, ...]:
     listed = work.transaction.authorizations or ()
     make = getattr(_module(work.fork, "fork_types"), "Authorization", None)
     return tuple(
@@ -225,7 +225,7 @@ def _authorizations(work: Work) -> tuple[Any, ...]:
     )
 
 
-def _message(work: Work, state: Any) -> Any:
+def _message(work: PeerWork, state: Any) -> Any:
     """The transaction's message as `process_message_call` would make it, without going through the transaction."""
     vm, tx = _module(work.fork, "vm"), work.transaction
     assert tx.to is not None

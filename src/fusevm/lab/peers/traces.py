@@ -24,9 +24,9 @@ from fusevm.chain.transaction import Transaction
 from fusevm.evm.forks import Fork, rules_of
 from fusevm.lab.fuzz.generator import program
 from fusevm.lab.fuzz.starve import random_gas
-from fusevm.lab.peers.ours import Tier
+from fusevm.lab.peers.ours import OurTier
 from fusevm.lab.peers.spec import MODULES, Spec
-from fusevm.lab.peers.work import Work, block_hash
+from fusevm.lab.peers.work import PeerWork, block_hash
 from fusevm.reference.hooks import Hooks, Step
 from fusevm.reference.tracer import eip3155_step
 from fusevm.values import to_address, to_bytes
@@ -59,7 +59,7 @@ MAX_MEMORY = 1 << 22  # bytes, over all lines of a trace
 NAMES = {"KECCAK": "KECCAK256"}  # the specification's own names of opcodes
 
 
-class Difference(NamedTuple):
+class TraceDifference(NamedTuple):
     line: int
     name: str  # of the opcode
     field: str
@@ -72,14 +72,14 @@ class Difference(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class TraceTally:
     agreed: int = 0
     with_memory: int = 0  # traces whose memory was compared too
     lines: int = 0
     excused: Counter[str] = field(default_factory=Counter)  # fields of lines, by reason
-    differed: list[tuple[str, list[Difference]]] = field(default_factory=list)
+    differed: list[tuple[str, list[TraceDifference]]] = field(default_factory=list)
 
-    def add(self, name: str, work: Work) -> None:
+    def add(self, name: str, work: PeerWork) -> None:
         ours = trace_of(work, memory=False)
         with_memory = sum(line["memSize"] for line in ours) < MAX_MEMORY
         if with_memory:
@@ -96,18 +96,18 @@ class Tally:
             self.agreed += 1
 
 
-def trace_of(work: Work, *, memory: bool = True) -> list[Line]:
+def trace_of(work: PeerWork, *, memory: bool = True) -> list[Line]:
     """Our own, on the reference tier, as every run with hooks is."""
     lines: list[Line] = []
 
     def note(step: Step) -> None:
         lines.append(eip3155_step(step))
 
-    Tier("reference", Hooks(on_opcode=note, memory=memory)).run(work)
+    OurTier("reference", Hooks(on_opcode=note, memory=memory)).run(work)
     return lines
 
 
-def spec_trace_of(work: Work, *, memory: bool = True) -> list[Line]:
+def spec_trace_of(work: PeerWork, *, memory: bool = True) -> list[Line]:
     written = io.StringIO()
     seen = Spec().run(work, Eip3155Tracer(trace_memory=memory, trace_return_data=True, output_basedir=written))
     if seen.status == "rejected":
@@ -115,16 +115,16 @@ def spec_trace_of(work: Work, *, memory: bool = True) -> list[Line]:
     return [json.loads(line) for line in written.getvalue().splitlines()][:-1]  # the last sums up
 
 
-def compare(ours: list[Line], theirs: list[Line], fork: Fork, excused: Counter[str]) -> Iterator[Difference]:
+def compare(ours: list[Line], theirs: list[Line], fork: Fork, excused: Counter[str]) -> Iterator[TraceDifference]:
     if len(ours) != len(theirs):
-        yield Difference(min(len(ours), len(theirs)), "", "number of lines", len(ours), len(theirs))
+        yield TraceDifference(min(len(ours), len(theirs)), "", "number of lines", len(ours), len(theirs))
     for number, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
         mine, other = _comparable_ours(mine), _comparable_theirs(other)
         for name in FIELDS:
             if mine.get(name) != other.get(name):
                 reason = excuse(name, mine, other, fork)
                 if reason is None:
-                    yield Difference(number, mine["opName"], name, mine.get(name), other.get(name))
+                    yield TraceDifference(number, mine["opName"], name, mine.get(name), other.get(name))
                     return  # what follows from it says nothing new
                 excused[reason] += 1
 
@@ -177,7 +177,7 @@ def excuse(name: str, ours: Line, theirs: Line, fork: Fork) -> str | None:
 # -- what is traced
 
 
-def random_works(count: int, seed: int, limits: int = 1) -> Iterator[tuple[str, Work]]:
+def random_works(count: int, seed: int, limits: int = 1) -> Iterator[tuple[str, PeerWork]]:
     """Programs of the generator on the specification's forks in turn, each as it is and at random gas limits."""
     forks = sorted(MODULES)
     for index in range(count):
@@ -190,7 +190,7 @@ def random_works(count: int, seed: int, limits: int = 1) -> Iterator[tuple[str, 
             yield f"{made.seed} at {gas} gas", work.with_gas(gas)
 
 
-def contract_works(path: Path) -> Iterator[tuple[str, Work]]:
+def contract_works(path: Path) -> Iterator[tuple[str, PeerWork]]:
     """A compiled contract of the corpus: its deployment and its calls, each on the state that the last one left."""
     form = json.loads(path.read_text(encoding="utf-8"))
     block = Block(number=1_000, timestamp=1_700_000_000, hashes=block_hash)
@@ -205,7 +205,7 @@ def contract_works(path: Path) -> Iterator[tuple[str, Work]]:
         sender = to_address(caller)
         evm.set_balance(sender, 10**24)
         tx = Transaction(sender, to, to_bytes(data), gas_limit=10_000_000, gas_price=0)
-        yield f"{path.stem}, {name}", Work(evm.fork, evm.state.copy().accounts, block, tx)
+        yield f"{path.stem}, {name}", PeerWork(evm.fork, evm.state.copy().accounts, block, tx)
         result = evm.transact(tx.sender, tx.to, tx.data, gas=tx.gas_limit, gas_price=0)
         to = to or result.check().address
 
@@ -217,13 +217,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--contracts", type=Path, help="a folder of compiled contracts")
     parser.add_argument("--show", type=int, default=5, help="how many differences to print")
     options = parser.parse_args(arguments)
-    tally = Tally()
+    tally = TraceTally()
     for name, work in random_works(options.programs, options.seed):
         tally.add(name, work)
     _report(f"{options.programs} programs", tally, options.show)
     failed = bool(tally.differed)
     if options.contracts is not None:
-        paths, tally = sorted(options.contracts.glob("*.json")), Tally()
+        paths, tally = sorted(options.contracts.glob("*.json")), TraceTally()
         for path in paths:
             for name, work in contract_works(path):
                 tally.add(name, work)
@@ -232,7 +232,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _report(what: str, tally: Tally, show: int) -> None:
+def _report(what: str, tally: TraceTally, show: int) -> None:
     print(f"{what}: {tally.agreed} traces agreed, {len(tally.differed)} differed")
     print(f"  {tally.lines} lines; memory compared in {tally.with_memory} traces")
     for reason, count in tally.excused.most_common():

@@ -21,7 +21,7 @@ def block_hash(number: int) -> bytes:
 
 
 @dataclass(slots=True)
-class Work:
+class PeerWork:
     """One transaction on a world of accounts."""
 
     fork: Fork
@@ -29,7 +29,7 @@ class Work:
     block: Block
     transaction: Transaction
 
-    def with_gas(self, gas: int) -> Work:
+    def with_gas(self, gas: int) -> PeerWork:
         return replace(self, transaction=replace(self.transaction, gas_limit=gas))
 
     def state(self) -> State:
@@ -73,19 +73,19 @@ class PeerEngine(Protocol):
 
     def supports(self, fork: Fork) -> bool: ...
 
-    def fit(self, work: Work) -> Work:
+    def fit(self, work: PeerWork) -> PeerWork:
         """The nearest work that this engine can be given."""
         ...
 
-    def excuse(self, work: Work) -> str | None:
+    def excuse(self, work: PeerWork) -> str | None:
         """Why this engine is known to differ from the specification on this work, if it is."""
         ...
 
-    def run(self, work: Work) -> Observation:
+    def run(self, work: PeerWork) -> Observation:
         """Runs the transaction; the work is left as it was."""
         ...
 
-    def stopwatch(self, work: Work) -> Stopwatch:
+    def stopwatch(self, work: PeerWork) -> Stopwatch:
         """A function that times the transaction's message alone, each time on the same state."""
         ...
 

@@ -30,7 +30,7 @@ from fusevm.lab.fuzz.generator import CONTRACTS
 from fusevm.lab.fuzz.program import Program
 from fusevm.lab.fuzz.shrink import shrink
 from fusevm.lab.fuzz.starve import random_gas, traced
-from fusevm.lab.peers.work import Observation, Work
+from fusevm.lab.peers.work import Observation, PeerWork
 from fusevm.lab.regions.cases import KINDS, case, with_code, with_gas, without_most
 from fusevm.lab.regions.engines import WAYS, engine_for, reference, regions_noted, slices_of
 from fusevm.native.emit.build import library
@@ -45,7 +45,7 @@ EXERCISED = ("regions", "loops in regions", "calls in regions", "exits")
 
 
 @dataclass(slots=True)
-class Options:
+class CampaignOptions:
     programs: int
     seed: int = 0
     limits: int = 14  # gas limits at which each is starved
@@ -56,7 +56,7 @@ class Options:
 
 
 @dataclass(slots=True)
-class Finding:
+class RegionFinding:
     seed: str
     way: str
     gas: int
@@ -70,13 +70,13 @@ class Finding:
         )
 
 
-def ways_of(rng: Random, options: Options) -> list[str]:
+def ways_of(rng: Random, options: CampaignOptions) -> list[str]:
     drawn = rng.choices(list(_FIRST), list(_FIRST.values()))
     drawn += [way for way, chance in _CHANCES.items() if rng.random() < chance]
     return drawn if options.way is None else [options.way]
 
 
-def check(made: Program, options: Options) -> tuple[Finding | None, Counter[str]]:
+def check(made: Program, options: CampaignOptions) -> tuple[RegionFinding | None, Counter[str]]:
     """Compares the engines on one program; what differs first, and what was done."""
     rng, done = Random(f"{made.seed}/ways"), Counter[str](programs=1)
     work, slice_ = made.work(), rng.choice(SLICES)
@@ -94,13 +94,13 @@ def check(made: Program, options: Options) -> tuple[Finding | None, Counter[str]
 
 
 def judged(
-    work: Work,
+    work: PeerWork,
     way: str,
     slice_: int,
     expected: dict[int, Observation],
     places: frozenset[int] = frozenset(),
     done: Counter[str] | None = None,
-) -> Finding | None:
+) -> RegionFinding | None:
     gas = work.transaction.gas_limit
     try:
         with slices_of(slice_):
@@ -111,10 +111,10 @@ def judged(
                 if done is not None:
                     done["runs"] += 1
                 if what:
-                    return Finding("", way, gas, slice_, what)
+                    return RegionFinding("", way, gas, slice_, what)
     except Exception:
         lines = traceback.format_exc().strip().splitlines()
-        return Finding("", way, gas, slice_, "crash: " + "\n".join([lines[-1], *lines[-9:-1]]))
+        return RegionFinding("", way, gas, slice_, "crash: " + "\n".join([lines[-1], *lines[-9:-1]]))
     return None
 
 
@@ -125,7 +125,7 @@ def difference(expected: Observation, seen: Observation) -> str:
     return "\n".join(found)
 
 
-def _limits(work: Work, critical: list[int], rng: Random, count: int) -> list[int]:
+def _limits(work: PeerWork, critical: list[int], rng: Random, count: int) -> list[int]:
     most = max(count - 2, 0)
     return [*(rng.sample(critical, most) if len(critical) > most else critical), *random_gas(work, rng, min(count, 2))]
 
@@ -133,7 +133,7 @@ def _limits(work: Work, critical: list[int], rng: Random, count: int) -> list[in
 # -- shrinking ------------------------------------------------------------------------------------------------------
 
 
-def shrunk(made: Program, found: Finding, attempts: int) -> tuple[Program, Finding]:
+def shrunk(made: Program, found: RegionFinding, attempts: int) -> tuple[Program, RegionFinding]:
     """The smallest program that fails in the same field."""
     field = found.what.split(":", 1)[0]
     made = with_gas(made, found.gas)
@@ -178,7 +178,7 @@ def _emptied(made: Program, failing: Any, attempts: int) -> Program:
 # -- processes ------------------------------------------------------------------------------------------------------
 
 
-def run_child(options: Options, first: int, last: int) -> None:
+def run_child(options: CampaignOptions, first: int, last: int) -> None:
     """Says which program begins, then what came of it: a line of JSON each."""
     gc.set_threshold(100_000, 50, 100)  # LLVM's text is made of many objects, and a third of the time went into this
     library()
@@ -193,7 +193,7 @@ def run_child(options: Options, first: int, last: int) -> None:
         print(json.dumps({"done": done, "found": None if found is None else str(found)}), flush=True)
 
 
-def run_parent(options: Options, arguments: list[str]) -> Iterator[tuple[Counter[str], str | None]]:
+def run_parent(options: CampaignOptions, arguments: list[str]) -> Iterator[tuple[Counter[str], str | None]]:
     number = 0
     while number < options.programs:
         last = min(number + CHUNK, options.programs)
@@ -217,7 +217,7 @@ def run_parent(options: Options, arguments: list[str]) -> Iterator[tuple[Counter
             number += 1
 
 
-def parsed(arguments: list[str]) -> tuple[Options, argparse.Namespace]:
+def parsed(arguments: list[str]) -> tuple[CampaignOptions, argparse.Namespace]:
     parser = argparse.ArgumentParser(prog="python -m fusevm.lab.regions.campaign", description=__doc__)
     parser.add_argument("--programs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same programs")
@@ -232,7 +232,7 @@ def parsed(arguments: list[str]) -> tuple[Options, argparse.Namespace]:
     parser.add_argument("--child", type=int, nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     fixtures = given.fixtures or Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
-    return Options(
+    return CampaignOptions(
         given.programs, given.seed, given.limits, given.kind, given.way,
         fixtures.resolve() if fixtures.is_dir() else None, given.shrink,
     ), given  # fmt: skip

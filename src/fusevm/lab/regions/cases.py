@@ -20,11 +20,11 @@ from fusevm.evm.opcodes import opcodes_of
 from fusevm.lab.fuzz import constants as words
 from fusevm.lab.fuzz.code import raw
 from fusevm.lab.fuzz.generator import CONTRACTS, program
-from fusevm.lab.fuzz.program import Contract, Program
+from fusevm.lab.fuzz.program import FuzzContract, Program
 from fusevm.lab.fuzz.starve import least_gas, traced
 from fusevm.lab.fuzz.writer import Surroundings
 from fusevm.lab.optimize_pieces import piece
-from fusevm.lab.peers.ours import Tier
+from fusevm.lab.peers.ours import OurTier
 from fusevm.lab.peers.work import block_hash
 from fusevm.lab.regions.functions import code_with_functions, code_with_loops
 from fusevm.lab.regions.mazes import maze
@@ -96,7 +96,7 @@ def case(seed: str, fixtures: Path | None, kind: str | None = None, *, small: bo
 def _highest(made: Program) -> int:
     """How many words the stack has at most."""
     heights = [0]
-    Tier("reference", Hooks(on_opcode=lambda step: heights.append(len(step.stack)))).run(made.work())
+    OurTier("reference", Hooks(on_opcode=lambda step: heights.append(len(step.stack)))).run(made.work())
     return max(heights)
 
 
@@ -186,8 +186,8 @@ def _mutated(seed: str, rng: Random, sample: Sample) -> Program:
 
 def _calling(seed: str, sample: Sample, code: bytes, data: bytes, gas: int) -> Program:
     accounts = {
-        _PEOPLE: Contract(0, 10**21),
-        CONTRACTS[0]: Contract(1, 0, raw(code), dict(sample.storage)),
+        _PEOPLE: FuzzContract(0, 10**21),
+        CONTRACTS[0]: FuzzContract(1, 0, raw(code), dict(sample.storage)),
     }
     tx = Transaction(_PEOPLE, CONTRACTS[0], gas_price=0, data=data, gas_limit=gas)
     block = Block(number=20, timestamp=5_000, hashes=block_hash)

@@ -18,7 +18,7 @@ from fusevm.chain.reasons import Rejected
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.ir.regions.build import EXIT, RegionUnit
-from fusevm.lab.peers.work import Observation, Work
+from fusevm.lab.peers.work import Observation, PeerWork
 from fusevm.native.host import engine as host
 from fusevm.native.host.all_regions import Regions
 from fusevm.native.host.engine import NativeEngine
@@ -33,7 +33,7 @@ from fusevm.schedule.build import Handlers, Schedule
 FEW, MANY = 2, 30  # places besides the beginning at which regions begin
 
 
-class Counting:
+class CountingEngine:
     """An engine that counts all that it runs."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Counting:
 class HotRegions(Regions):
     """Regions of what was counted."""
 
-    def __init__(self, counting: Counting, speed: int = 0) -> None:
+    def __init__(self, counting: CountingEngine, speed: int = 0) -> None:
         super().__init__(speed=speed)
         self.counting = counting
 
@@ -97,7 +97,7 @@ class RegionEngine:
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
         return self.engine.execute(message, state, context)
 
-    def run(self, work: Work) -> Observation:
+    def run(self, work: PeerWork) -> Observation:
         return observed(self.execute, work)
 
 
@@ -115,13 +115,13 @@ class LockstepEngine(RegionEngine):
 WAYS = ("reached", "every", "every-1", "chosen", "hot", "lockstep")
 
 
-def engine_for(way: str, work: Work, places: frozenset[int] = frozenset(), most: int = FEW) -> RegionEngine:
+def engine_for(way: str, work: PeerWork, places: frozenset[int] = frozenset(), most: int = FEW) -> RegionEngine:
     """`places`: of instructions that a run of it came to."""
     reached = partial(reached_blocks, places=places, most=most)
     if way == "reached":
         return RegionEngine(Regions(reached, speed=0))
     if way == "hot":
-        counting = Counting()
+        counting = CountingEngine()
         observed(counting.execute, work)
         return RegionEngine(HotRegions(counting))
     if way == "chosen":
@@ -150,11 +150,11 @@ def regions_noted(done: Counter[str]) -> Iterator[None]:
         yield
 
 
-def reference(work: Work) -> Observation:
+def reference(work: PeerWork) -> Observation:
     return observed(execute_reference, work)
 
 
-def observed(execute: Executor, work: Work) -> Observation:
+def observed(execute: Executor, work: PeerWork) -> Observation:
     state = work.state()
     try:
         done = process(work.transaction, state, work.block, work.fork, execute)

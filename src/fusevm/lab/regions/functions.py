@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from fusevm.lab.fuzz import constants as words
-from fusevm.lab.fuzz.code import Code
+from fusevm.lab.fuzz.code import CodeParts
 from fusevm.lab.fuzz.flow import block, branch, ending
 from fusevm.lab.fuzz.loop_programs import loop
 from fusevm.lab.fuzz.writer import Surroundings, Writer
@@ -16,7 +16,7 @@ _MAX_FUEL = 4  # calls within calls of functions that may call any other
 
 
 @dataclass(frozen=True, slots=True)
-class Callee:
+class GeneratedFunction:
     label: int
     arguments: int
     results: int
@@ -27,7 +27,7 @@ class Callee:
 class FunctionWriter(Writer):
     def __init__(self, rng: Random, around: Surroundings) -> None:
         super().__init__(rng, around)
-        self.callees: list[Callee] = []
+        self.callees: list[GeneratedFunction] = []
         self.fuel: int | None = None  # the stack height of the running function's fuel
         self.wrong = 0.4 if self.chance(0.1) else 0.01  # how many return addresses are
 
@@ -36,10 +36,12 @@ class FunctionWriter(Writer):
             arguments = self.rng.choice((0, 1, 1, 2, 2, 3, 4, 7))
             has_fuel = bool(arguments) and self.chance(0.5)
             self.callees.append(
-                Callee(self.new_label(), arguments, self.rng.choice((0, 1, 1, 1, 2, 3)), self.chance(0.7), has_fuel)
+                GeneratedFunction(
+                    self.new_label(), arguments, self.rng.choice((0, 1, 1, 1, 2, 3)), self.chance(0.7), has_fuel
+                )
             )
 
-    def call(self, callee: Callee) -> None:
+    def call(self, callee: GeneratedFunction) -> None:
         base, back = self.height, self.new_label()
         if callee.address_first:
             self._return_address(back)
@@ -77,7 +79,7 @@ class FunctionWriter(Writer):
         else:
             self.push(self.rng.randrange(_MAX_FUEL) if self.fuel is None else 0)
 
-    def define(self, callee: Callee, others: list[Callee], room: int) -> None:
+    def define(self, callee: GeneratedFunction, others: list[GeneratedFunction], room: int) -> None:
         """Its code: a body, then its results, then the return."""
         bottom = callee.arguments + 1
         self.height = self.floor = bottom
@@ -102,7 +104,7 @@ class FunctionWriter(Writer):
         self.op("JUMP")
         self.fuel, self.floor = None, 0
 
-    def fill(self, callees: list[Callee], room: int) -> None:
+    def fill(self, callees: list[GeneratedFunction], room: int) -> None:
         """Statements, calls of these functions among them, in loops and branches too."""
         end = len(self.code.items) + room
         while len(self.code.items) < end:
@@ -196,7 +198,7 @@ def masked(w: Writer) -> None:
     w.op("SSTORE" if w.chance(0.5) else "MSTORE")
 
 
-def code_with_functions(rng: Random, around: Surroundings, room: int, raised: int = 0) -> Code:
+def code_with_functions(rng: Random, around: Surroundings, room: int, raised: int = 0) -> CodeParts:
     """On a stack that so many words are on already."""
     w = FunctionWriter(rng, around)
     w.add(rng.randint(1, 5))
@@ -216,7 +218,7 @@ def code_with_functions(rng: Random, around: Surroundings, room: int, raised: in
     return w.code
 
 
-def code_with_loops(rng: Random, around: Surroundings, room: int) -> Code:
+def code_with_loops(rng: Random, around: Surroundings, room: int) -> CodeParts:
     w = Writer(rng, around)
     end = room
     while len(w.code.items) < end:

@@ -15,7 +15,7 @@ from fusevm.evm.forks import Fork
 from fusevm.ir.functions import Function, Unit
 from fusevm.ir.regions.build import EXIT, RegionUnit
 from fusevm.ir.text import function_text
-from fusevm.lab.regions.engines import Counting
+from fusevm.lab.regions.engines import CountingEngine
 from fusevm.native.emit.jit import optimised
 from fusevm.native.region.build import placed_schedule, regions_of, why_refused
 from fusevm.native.region.choice import ExitPlaces, functions_and_loops, hot_parts, layout_of
@@ -129,9 +129,9 @@ def _headers(function: Function) -> set[int]:
 
 def counted_call(
     state: State, context: Context, caller: bytes, to: bytes, data: bytes, value: int, gas: int
-) -> tuple[Outcome, Counting]:
+) -> tuple[Outcome, CountingEngine]:
     """Runs a call, natively, and counts what it runs. Only what it did to the state tells that it ran."""
-    counting = Counting()
+    counting = CountingEngine()
     state.begin_transaction()
     warm_up(state, context, caller, to)
     message = top_message(caller, to, data, value, gas)

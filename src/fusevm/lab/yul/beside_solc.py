@@ -21,9 +21,9 @@ from pathlib import Path
 from fusevm.chain.outcome import Status
 from fusevm.codegen.yul import compile_object
 from fusevm.lab.peers.bench import geometric_mean
-from fusevm.lab.yul.compiled import GAS, MOVES, Run, difference, random_case, run_code
+from fusevm.lab.yul.compiled import GAS, MOVES, CompiledRun, difference, random_case, run_code
 from fusevm.lab.yul.exact import Solc, SolcFailed
-from fusevm.lab.yul.generate_contracts import Contract
+from fusevm.lab.yul.generate_contracts import YulContract
 from fusevm.lab.yul.generate_deep import deep_contract
 from fusevm.yul.generate import StackTooDeep
 from fusevm.yul.syntax.dialect import Dialect, dialect_for
@@ -34,13 +34,13 @@ CHEAP = 2 * MOVES  # gas of a call that says nothing: the code of the smallest p
 
 
 @dataclass(slots=True)
-class Tally:
+class SolcTally:
     done: Counter[str] = field(default_factory=Counter)
     ratios: list[float] = field(default_factory=list)  # of gas, of every program
     findings: list[str] = field(default_factory=list)
 
 
-def compare(name: str, contract: Contract, solc: Solc, runs: int, tally: Tally) -> None:
+def compare(name: str, contract: YulContract, solc: Solc, runs: int, tally: SolcTally) -> None:
     dialect, done = dialect_for(FORK), tally.done
     source = contract.source
     obj = parse_object(source, dialect)
@@ -85,7 +85,7 @@ def compare(name: str, contract: Contract, solc: Solc, runs: int, tally: Tally) 
         )
 
 
-def _plain(contract: Contract, dialect: Dialect) -> list[Run] | None:
+def _plain(contract: YulContract, dialect: Dialect) -> list[CompiledRun] | None:
     """What the program does, translated as it stands."""
     obj = parse_object(contract.source, dialect)
     for options in ({"runs": None}, {"exact": True}):
@@ -94,12 +94,12 @@ def _plain(contract: Contract, dialect: Dialect) -> list[Run] | None:
     return None
 
 
-def _starves_alone(plain: list[Run], theirs: list[Run]) -> bool:
+def _starves_alone(plain: list[CompiledRun], theirs: list[CompiledRun]) -> bool:
     """Whether the program lacks gas where solc's code does not: it drops stores to memory that nothing can pay for."""
     return any(other.conclusive and not one.conclusive for one, other in zip(plain, theirs, strict=True))
 
 
-def _says_something(run: Run) -> bool:
+def _says_something(run: CompiledRun) -> bool:
     """Frames that halt cost what they were given."""
     return run.conclusive and run.effects.status is not Status.HALT and run.gas < GAS // 8
 
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.solc is None:
         parser.error("--solc or FUSEVM_SOLC must name a folder with solc's npm package")
-    tally, program = Tally(), deep_contract if options.deep else random_case
+    tally, program = SolcTally(), deep_contract if options.deep else random_case
     with Solc(options.solc) as solc:
         for seed in range(options.seed, options.seed + options.programs):
             known = len(tally.findings)
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(bool(tally.findings))
 
 
-def summary(tally: Tally) -> str:
+def summary(tally: SolcTally) -> str:
     done, ratios = tally.done, tally.ratios
     mean = geometric_mean(ratios)
     counts = "refused by us", "refused by solc", "refused by both", "changed by solc", "translated as they stand"

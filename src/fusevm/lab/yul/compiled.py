@@ -35,8 +35,8 @@ from fusevm.evm.forks import LATEST, rules_of
 from fusevm.evm.gas import deposit_cost
 from fusevm.evm.halts import HaltReason
 from fusevm.lab.yul.generate import random_program
-from fusevm.lab.yul.generate_bounds import Bounds
-from fusevm.lab.yul.generate_contracts import Contract, random_contract, without_own_code
+from fusevm.lab.yul.generate_bounds import BoundsGenerator
+from fusevm.lab.yul.generate_contracts import YulContract, random_contract, without_own_code
 from fusevm.lab.yul.generate_statements import CALLER_BACK, ECHO, REVERTER, STORER
 from fusevm.lab.yul.shrink import shrunken
 from fusevm.reference.interpreter import execute
@@ -79,14 +79,14 @@ class Effects(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CompiledRun:
     effects: Effects
     gas: int
     conclusive: bool  # not ended by a lack of gas or by a limit of ours
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CompiledFinding:
     seed: int
     reason: str
     source: str
@@ -96,12 +96,12 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Tally:
+class CompiledTally:
     done: Counter[str] = field(default_factory=Counter)  # programs, runs, and what they exercised
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[CompiledFinding] = field(default_factory=list)
     dearer: list[str] = field(default_factory=list)  # calls that optimised bytecode made dearer
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: CompiledTally) -> None:
         self.done += other.done
         self.findings += other.findings
         self.dearer += other.dearer
@@ -134,16 +134,16 @@ def _message(code: bytes, data: bytes, value: int, static: bool = False) -> Mess
     return Message(CALLER, ADDRESS, code, data, value, GAS, static=static, code_address=ADDRESS)
 
 
-def run_code(code: bytes, contract: Contract, dialect: Dialect, *, static: bool = False) -> list[Run]:
+def run_code(code: bytes, contract: YulContract, dialect: Dialect, *, static: bool = False) -> list[CompiledRun]:
     """The code deployed, where it is creation code, and every call made to it; `static`: then as a static call too."""
     state, context = world(), Context(dialect.fork, Block(number=7, timestamp=99), CALLER)
     state.begin_transaction()
-    runs: list[Run] = []
+    runs: list[CompiledRun] = []
     if contract.deploys:
         outcome = execute(_message(code, b"", 0), state, context)
         code = outcome.output
         if outcome.status is not Status.SUCCESS:
-            return [Run(effects_of(outcome, state), 0, True)]
+            return [CompiledRun(effects_of(outcome, state), 0, True)]
     state.set_code(ADDRESS, code)
     messages = [_message(code, data, value) for data, value in contract.calls]
     if static:
@@ -152,15 +152,17 @@ def run_code(code: bytes, contract: Contract, dialect: Dialect, *, static: bool 
         state.begin_transaction()
         outcome = execute(message, state, context)
         starved = outcome.failure is not None and outcome.failure.reason is HaltReason.OUT_OF_GAS
-        runs.append(Run(effects_of(outcome, state), GAS - outcome.gas_left, not starved))
+        runs.append(CompiledRun(effects_of(outcome, state), GAS - outcome.gas_left, not starved))
     return runs
 
 
-def run_interpreted(obj: Object, compiled: CompiledObject, contract: Contract, dialect: Dialect) -> list[Run]:
+def run_interpreted(
+    obj: Object, compiled: CompiledObject, contract: YulContract, dialect: Dialect
+) -> list[CompiledRun]:
     """Every call interpreted; the contract's own code, for calls that come back to it, is the compiled one."""
     state, context = world(), Context(dialect.fork, Block(number=7, timestamp=99), CALLER)
     state.set_code(ADDRESS, compiled.code)
-    runs: list[Run] = []
+    runs: list[CompiledRun] = []
     for data, value in contract.calls:
         state.begin_transaction()
         message = _message(compiled.code, data, value)
@@ -169,14 +171,14 @@ def run_interpreted(obj: Object, compiled: CompiledObject, contract: Contract, d
         except LimitReached:
             return runs
         starved = outcome.failure is not None and outcome.failure.reason is HaltReason.OUT_OF_GAS
-        runs.append(Run(effects_of(outcome, state), 0, not starved))
+        runs.append(CompiledRun(effects_of(outcome, state), 0, not starved))
     return runs
 
 
 # -- comparing --------------------------------------------------------------------------------------------------------
 
 
-def difference(expected: list[Run], found: list[Run]) -> str | None:
+def difference(expected: list[CompiledRun], found: list[CompiledRun]) -> str | None:
     """What differs first; after a call that proves nothing the states may differ, so no more is compared."""
     for number, (one, other) in enumerate(zip(expected, found, strict=False)):
         if not one.conclusive:
@@ -193,7 +195,7 @@ def _short(thing: object) -> str:
 
 
 def check(
-    contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS, without: Set[str] = frozenset()
+    contract: YulContract, tally: CompiledTally, runs: tuple[int, ...] = RUNS, without: Set[str] = frozenset()
 ) -> str | None:
     """What is wrong with the compiled code of a program; None where nothing is. `without`: passes left out."""
     dialect, done = dialect_for(), tally.done
@@ -246,7 +248,9 @@ def check(
     return reason
 
 
-def _optimised(code: bytes, contract: Contract, dialect: Dialect, expected: list[Run], tally: Tally) -> str | None:
+def _optimised(
+    code: bytes, contract: YulContract, dialect: Dialect, expected: list[CompiledRun], tally: CompiledTally
+) -> str | None:
     """The plain code as `fusevm optimize` makes it: no call may do another thing; those that cost more are noted."""
     try:
         made = optimize(code, dialect.fork)
@@ -286,7 +290,7 @@ def _counted(done: Counter[str]) -> Iterator[None]:
         yield
 
 
-def gives_up_too_often(tally: Tally) -> bool:
+def gives_up_too_often(tally: CompiledTally) -> bool:
     """Whether more programs than on sound code are too deep for the back end: its errors may hide there."""
     done = tally.done
     return done["programs"] >= ENOUGH and done["given up"] > GIVEN_UP * len(RUNS) * done["programs"]
@@ -300,8 +304,8 @@ def _compiled(obj: Object, dialect: Dialect, runs: int | None) -> CompiledObject
 
 
 def _gas(
-    expected: list[Run],
-    found: list[Run],
+    expected: list[CompiledRun],
+    found: list[CompiledRun],
     plain: CompiledObject,
     compiled: CompiledObject,
     runs: int,
@@ -335,17 +339,17 @@ def _gas(
 # -- campaigns --------------------------------------------------------------------------------------------------------
 
 
-def random_case(seed: int) -> Contract:
+def random_case(seed: int) -> YulContract:
     """In turns: what Yul's steps are tried on, contracts, beliefs at their bounds, contracts."""
     random = Random(f"calls {seed}")
     (size,) = random.choices(SIZES, _CHANCES)
     if seed % 4 == 2:
-        made = Bounds(random)
-        return Contract(made.text(), tuple([(made.calldata(), random.choice((0, 0, 0, 1))) for _ in range(12)]))
+        made = BoundsGenerator(random)
+        return YulContract(made.text(), tuple([(made.calldata(), random.choice((0, 0, 0, 1))) for _ in range(12)]))
     if seed % 4:
         return random_contract(seed, size)
     calls = [(b"", 0)] + [(_words(random), random.choice((0, 0, 1))) for _ in range(3)]
-    return Contract(without_own_code(random_program(seed, statements=size)), tuple(calls))
+    return YulContract(without_own_code(random_program(seed, statements=size)), tuple(calls))
 
 
 def _words(random: Random) -> bytes:
@@ -356,15 +360,15 @@ def _words(random: Random) -> bytes:
     )
 
 
-def one_program(seed: int, shrinks: bool = True) -> Tally:
-    tally = Tally()
+def one_program(seed: int, shrinks: bool = True) -> CompiledTally:
+    tally = CompiledTally()
     contract = random_case(seed)
     reason = check(contract, tally)
     if reason is not None:
         source = contract.source
         if shrinks:
             source = shrunken(source, partial(_still, contract, _kind(reason)))
-        tally.findings.append(Finding(seed, reason, source))
+        tally.findings.append(CompiledFinding(seed, reason, source))
     tally.dearer = [f"seed {seed}: {each}" for each in tally.dearer]
     return tally
 
@@ -375,15 +379,15 @@ def _kind(reason: str) -> str:
     return "gas" if words.startswith("gas was") else words.split(" was ")[0] if " was " in words else words[:20]
 
 
-def _still(contract: Contract, kind: str, source: str) -> bool:
+def _still(contract: YulContract, kind: str, source: str) -> bool:
     try:
-        reason = check(Contract(source, contract.calls, contract.deploys), Tally())
+        reason = check(YulContract(source, contract.calls, contract.deploys), CompiledTally())
     except YulError:
         return False
     return reason is not None and ("gas was" in reason) == (kind == "gas")
 
 
-def campaign(programs: int, seed: int, jobs: int = 1, shrinks: bool = True) -> Iterator[Tally]:
+def campaign(programs: int, seed: int, jobs: int = 1, shrinks: bool = True) -> Iterator[CompiledTally]:
     seeds = range(seed, seed + programs)
     if jobs == 1:
         yield from (one_program(each, shrinks) for each in seeds)
@@ -401,7 +405,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--stop", type=int, default=0, help="after so many findings; 0: never")
     options = parser.parse_args(arguments)
     started = perf_counter()
-    total = Tally()
+    total = CompiledTally()
     for tally in campaign(options.programs, options.seed, options.jobs, not options.no_shrink):
         total.add(tally)
         for finding in tally.findings:
@@ -420,7 +424,7 @@ def main(arguments: list[str] | None = None) -> int:
     return int(bool(total.findings) or gives_up_too_often(total))
 
 
-def summary(total: Tally, seed: int, seconds: float) -> str:
+def summary(total: CompiledTally, seed: int, seconds: float) -> str:
     """One line: what was compared, and what the programs exercised, so that a campaign of nothing shows."""
     done = total.done
     exercised = ", ".join(f"{done[name]} {name}" for name in (*PARTS, "spills", "success", "revert", "halt"))

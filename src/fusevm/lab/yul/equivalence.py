@@ -39,7 +39,7 @@ _FORMS = ("", "", "xc", "xar", "xarc", "arc")  # what a single step is tried on,
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MeaningFinding:
     """A program whose meaning changed."""
 
     seed: int
@@ -53,18 +53,18 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Tally:
+class EquivalenceTally:
     programs: int = 0
     checked: int = 0  # comparisons of texts that differ
     runs: int = 0
     inconclusive: int = 0  # runs that our limits cut short before the step: they prove nothing
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[MeaningFinding] = field(default_factory=list)
 
 
-class Comparison:
+class RunComparison:
     """Runs of one program, to hold others against."""
 
-    def __init__(self, program: Block, dialect: Dialect, seed: int, tally: Tally) -> None:
+    def __init__(self, program: Block, dialect: Dialect, seed: int, tally: EquivalenceTally) -> None:
         self.program = program
         self.dialect = dialect
         self.seed = seed
@@ -72,7 +72,7 @@ class Comparison:
         self.text = print_block(program)
         self.expected: list[tuple[Trace, bytes]] | None = None
 
-    def check(self, changed: Block, what: str, with_memory: bool) -> Finding | None:
+    def check(self, changed: Block, what: str, with_memory: bool) -> MeaningFinding | None:
         """Whether the changed program does the same; what differs if it does not."""
         text = print_block(changed)
         if text == self.text:
@@ -94,7 +94,7 @@ class Comparison:
                 if reason is None and with_memory and memory != memory_now:
                     reason = "memory differs"
             if reason is not None:
-                finding = Finding(self.seed, what, f"world {number}: {reason}", self.text, text)
+                finding = MeaningFinding(self.seed, what, f"world {number}: {reason}", self.text, text)
                 self.tally.findings.append(finding)
                 return finding
         return None
@@ -130,14 +130,14 @@ def prepared(dialect: Dialect, program: Block, needs: tuple[str, ...], form: str
     return block
 
 
-def check_steps(dialect: Dialect, program: Block, seed: int, tally: Tally) -> None:
+def check_steps(dialect: Dialect, program: Block, seed: int, tally: EquivalenceTally) -> None:
     """Every single step, on the plain program or a prepared form of it."""
     form = Random(seed).choice(_FORMS)
-    comparisons: dict[tuple[str, ...], Comparison] = {}
+    comparisons: dict[tuple[str, ...], RunComparison] = {}
     for step in STEPS:
         if step.needs not in comparisons:
             base = prepared(dialect, program, step.needs, form)
-            comparisons[step.needs] = Comparison(base, dialect, seed, tally)
+            comparisons[step.needs] = RunComparison(base, dialect, seed, tally)
         comparison = comparisons[step.needs]
         block = copy_block(comparison.program)
         step.run(StepContext.for_block(dialect, block), block)
@@ -147,13 +147,13 @@ def check_steps(dialect: Dialect, program: Block, seed: int, tally: Tally) -> No
         comparison.check(block, f"{step.name} after {form!r}", step.name not in _CHANGE_MEMORY)
 
 
-def check_suite(dialect: Dialect, program: Block, seed: int, tally: Tally) -> None:
+def check_suite(dialect: Dialect, program: Block, seed: int, tally: EquivalenceTally) -> None:
     """The whole suite with the default sequence."""
     random = Random(seed)
     runs, runtime = random.choice((1, 200, 1_000_000)), bool(random.randrange(2))
     result = optimize(Object("", program), dialect, runs, runtime=runtime)
     what = f"suite, {runs} runs, {'runtime' if runtime else 'creation'} code"
-    Comparison(program, dialect, seed, tally).check(result.code, what, with_memory=False)
+    RunComparison(program, dialect, seed, tally).check(result.code, what, with_memory=False)
 
 
 def random_sequence(random: Random) -> str:
@@ -165,16 +165,16 @@ def random_sequence(random: Random) -> str:
     return "".join(letters)
 
 
-def check_sequences(dialect: Dialect, program: Block, seed: int, tally: Tally) -> None:
+def check_sequences(dialect: Dialect, program: Block, seed: int, tally: EquivalenceTally) -> None:
     """A random sequence after the steps that the suite requires."""
     sequence = random_sequence(Random(seed))
     block = disambiguated(dialect, program)
     context = StepContext.for_block(dialect, block, Random(seed).choice((None, 1, 200)))
     run_sequence(context, block, parse_sequence("hgfo" + sequence), lambda step, seconds: None)
-    Comparison(program, dialect, seed, tally).check(block, f"sequence hgfo{sequence}", with_memory=False)
+    RunComparison(program, dialect, seed, tally).check(block, f"sequence hgfo{sequence}", with_memory=False)
 
 
-def check_compiled(dialect: Dialect, program: Block, seed: int, tally: Tally) -> None:
+def check_compiled(dialect: Dialect, program: Block, seed: int, tally: EquivalenceTally) -> None:
     """What compiles as it is also compiles optimised."""
     tally.runs += 1
     if not fits(program, dialect):
@@ -184,10 +184,10 @@ def check_compiled(dialect: Dialect, program: Block, seed: int, tally: Tally) ->
     result = optimize(Object("", program), dialect, runtime=True).code
     if not fits(result, dialect):
         texts = print_block(program), print_block(result)
-        tally.findings.append(Finding(seed, "suite", "the result does not compile", *texts))
+        tally.findings.append(MeaningFinding(seed, "suite", "the result does not compile", *texts))
 
 
-CHECKS: dict[str, Callable[[Dialect, Block, int, Tally], None]] = {
+CHECKS: dict[str, Callable[[Dialect, Block, int, EquivalenceTally], None]] = {
     "steps": check_steps,
     "suite": check_suite,
     "sequences": check_sequences,
@@ -195,10 +195,10 @@ CHECKS: dict[str, Callable[[Dialect, Block, int, Tally], None]] = {
 }
 
 
-def campaign(what: str, programs: int, seed: int) -> Iterator[Tally]:
+def campaign(what: str, programs: int, seed: int) -> Iterator[EquivalenceTally]:
     """One program after the other; the same tally each time, growing."""
     dialect = dialect_for()
-    tally = Tally()
+    tally = EquivalenceTally()
     for number in range(seed, seed + programs):
         program = parse_object(random_program(number), dialect).code
         CHECKS[what](dialect, program, number, tally)
@@ -220,7 +220,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _report(what: str, programs: int, seed: int) -> bool:
     started = perf_counter()
-    tally, shown = Tally(), 0
+    tally, shown = EquivalenceTally(), 0
     for tally in campaign(what, programs, seed):
         for finding in tally.findings[shown:]:
             print(finding, flush=True)

@@ -36,7 +36,7 @@ _FORK, _RUNS = "osaka", 200
 Json = dict[str, Any]
 
 
-class Difference(NamedTuple):
+class TextDifference(NamedTuple):
     """Between what we wrote and what solc wrote."""
 
     step: str  # the first that writes another text; "the end" where only the whole does
@@ -119,7 +119,7 @@ def our_text(obj: Object, steps: str | None = None) -> list[str]:
     return _lines(print_object(optimize(obj, dialect_for(_FORK), _RUNS, steps)))
 
 
-def difference(source: str, solc: Solc) -> Difference | None:
+def difference(source: str, solc: Solc) -> TextDifference | None:
     """None where both texts are the same."""
     obj = parse_object(source, dialect_for(_FORK))
     ours, theirs = our_text(obj), solc.optimised(source)
@@ -133,9 +133,9 @@ def difference(source: str, solc: Solc) -> Difference | None:
 
     first = bisect_left(range(len(steps)), True, key=differs)
     if first == len(steps):
-        return Difference("the end", ours, theirs)
+        return TextDifference("the end", ours, theirs)
     prefix = steps[: first + 1] + ":"
-    return Difference(f"{first + 1}: {steps[first]}", our_text(obj, prefix), solc.optimised(source, prefix))
+    return TextDifference(f"{first + 1}: {steps[first]}", our_text(obj, prefix), solc.optimised(source, prefix))
 
 
 def _steps_taken(obj: Object) -> str:
@@ -162,7 +162,7 @@ def programs(options: argparse.Namespace, solc: Solc) -> Iterator[tuple[str, str
         yield f"program {seed}", source if source.startswith("object") else f'object "object" {{ code {source} }}'
 
 
-def shown(found: Difference, most: int = 5) -> Iterator[str]:
+def shown(found: TextDifference, most: int = 5) -> Iterator[str]:
     """The lines in which they differ."""
     pairs = [pair for pair in zip(found.ours, found.theirs, strict=False) if pair[0] != pair[1]]
     for ours, theirs in pairs[:most]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
-from fusevm.lab.yul.generate_functions import TEMPLATES, Function
+from fusevm.lab.yul.generate_functions import TEMPLATES, YulFunction
 from fusevm.lab.yul.generate_idioms import IDIOMS
 
 _PURE = {
@@ -36,7 +36,7 @@ class _Scope:
 
     variables: list[str] = field(default_factory=list)
     fixed: list[str] = field(default_factory=list)
-    functions: list[Function] = field(default_factory=list)
+    functions: list[YulFunction] = field(default_factory=list)
     in_loop: bool = False
     in_function: bool = False
 
@@ -47,10 +47,10 @@ def random_program(seed: int, guarded: bool | None = None, statements: int | Non
     With so few `statements` it is a small one; without a number it has some dozens.
     """
     random = Random(seed)
-    return Generator(random, random.randrange(4) == 0 if guarded is None else guarded, statements).program()
+    return ProgramGenerator(random, random.randrange(4) == 0 if guarded is None else guarded, statements).program()
 
 
-class Generator:
+class ProgramGenerator:
     def __init__(self, random: Random, guarded: bool, statements: int | None = None) -> None:
         self.random = random
         self.guarded = guarded
@@ -122,11 +122,11 @@ class Generator:
                 continue
             bounded = self.chance(4)
             parameters = self.random.randrange(1 if bounded else 0, 4)
-            function = Function(self.name("f"), parameters, self.random.choice((0, 1, 1, 1, 2, 3)), bounded)
+            function = YulFunction(self.name("f"), parameters, self.random.choice((0, 1, 1, 1, 2, 3)), bounded)
             self.define(function)
             self.scope.functions.append(function)
 
-    def define(self, function: Function) -> None:
+    def define(self, function: YulFunction) -> None:
         parameters = [self.name("p") for _ in range(function.parameters)]
         returns = [self.name("r") for _ in range(function.returns)]
         arrow = f" -> {', '.join(returns)}" if returns else ""
@@ -146,7 +146,7 @@ class Generator:
                 if self.chance(2):
                     self.write(f"{name} := {self.expression(2)}")
 
-    def recurse(self, function: Function, bound: str) -> None:
+    def recurse(self, function: YulFunction, bound: str) -> None:
         with self.braces(f"if {bound}"):
             rest = [self.expression(1) for _ in range(function.parameters - 1)]
             call = f"{function.name}({', '.join([f'sub({bound}, 1)', *rest])})"
@@ -406,26 +406,26 @@ class Generator:
         """A place in memory with room after it."""
         return "mload(0x40)" if self.guarded else str(self.random.choice((0, 32, 64)))
 
-    def call_of(self, function: Function, depth: int) -> str:
+    def call_of(self, function: YulFunction, depth: int) -> str:
         arguments = [self.expression(depth - 1) for _ in range(function.parameters)]
         if function.bounded:
             arguments[0] = f"and({arguments[0]}, 3)"
         return f"{function.name}({', '.join(arguments)})"
 
 
-_CHOICES: tuple[tuple[Callable[[Generator], None], int], ...] = (
-    (Generator.declare, 18),
-    (Generator.assign, 18),
-    (Generator.store, 16),
-    (Generator.condition, 10),
-    (Generator.switch, 5),
-    (Generator.loop, 7),
-    (Generator.nested, 3),
-    (Generator.call, 8),
-    (Generator.copy, 3),
-    (Generator.log, 3),
-    (Generator.outside, 4),
-    (Generator.discard, 2),
+_CHOICES: tuple[tuple[Callable[[ProgramGenerator], None], int], ...] = (
+    (ProgramGenerator.declare, 18),
+    (ProgramGenerator.assign, 18),
+    (ProgramGenerator.store, 16),
+    (ProgramGenerator.condition, 10),
+    (ProgramGenerator.switch, 5),
+    (ProgramGenerator.loop, 7),
+    (ProgramGenerator.nested, 3),
+    (ProgramGenerator.call, 8),
+    (ProgramGenerator.copy, 3),
+    (ProgramGenerator.log, 3),
+    (ProgramGenerator.outside, 4),
+    (ProgramGenerator.discard, 2),
     *IDIOMS,
 )
 _STATEMENTS = [statement for statement, _ in _CHOICES]

@@ -18,7 +18,7 @@ _ENDS = ("return(0, 64)", "stop()", "revert(0, 64)", "invalid()", "selfdestruct(
 _KINDS = (("mstore", "mload"), ("sstore", "sload"), ("tstore", "tload"))
 
 
-class Bounds:
+class BoundsGenerator:
     """One program; the same for the same random numbers."""
 
     def __init__(self, random: Random) -> None:

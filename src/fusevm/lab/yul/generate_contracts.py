@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from random import Random
 
 from fusevm.lab.yul import generate
-from fusevm.lab.yul.generate import Generator
-from fusevm.lab.yul.generate_functions import Function
+from fusevm.lab.yul.generate import ProgramGenerator
+from fusevm.lab.yul.generate_functions import YulFunction
 from fusevm.lab.yul.generate_solidity import with_what_they_call
 from fusevm.lab.yul.generate_statements import MASKS, STATEMENTS, WEIGHTS, crowded
 
@@ -19,7 +19,7 @@ _SMALL_WORDS = (0, 0, 0, 1, 1, 1, 2, 3, 4, 5, 7, 31, 32, 33, 64, 100, 255, 256)
 
 
 @dataclass(frozen=True, slots=True)
-class Contract:
+class YulContract:
     """What is compiled, and the calls that are made to it."""
 
     source: str
@@ -27,7 +27,7 @@ class Contract:
     deploys: bool = False  # the code is creation code that leaves the contract
 
 
-def random_contract(seed: int, statements: int | None = None) -> Contract:
+def random_contract(seed: int, statements: int | None = None) -> YulContract:
     """The same for the same seed and size; `statements` as for `random_program`."""
     random = Random(f"contract {seed}")
     return ContractGenerator(random, random.randrange(2) == 0, statements).contract()
@@ -40,7 +40,7 @@ def without_own_code(source: str) -> str:
     return source.replace("beyond_code(", "codecopy(")
 
 
-class ContractGenerator(Generator):
+class ContractGenerator(ProgramGenerator):
     def __init__(self, random: Random, guarded: bool, statements: int | None = None) -> None:
         super().__init__(random, guarded, statements)
         self.helpers: set[str] = set()
@@ -51,7 +51,7 @@ class ContractGenerator(Generator):
 
     # -- the whole ----------------------------------------------------------------------------------------------------
 
-    def contract(self) -> Contract:
+    def contract(self) -> YulContract:
         deploys = self.chance(4)
         if deploys:
             self.immutables = [f"immutable {number}" for number in range(self.random.randrange(4))]
@@ -60,7 +60,7 @@ class ContractGenerator(Generator):
         text = without_own_code(text)
         if deploys:
             text = self.deploying(text)
-        return Contract(text, tuple([self.call_data() for _ in range(8)]), deploys)
+        return YulContract(text, tuple([self.call_data() for _ in range(8)]), deploys)
 
     def plain(self) -> str:
         with self.braces():
@@ -183,15 +183,15 @@ class ContractGenerator(Generator):
         if self.indent < 3 and self.chance(4):
             self.scope.functions.append(self.circle())
 
-    def many_values(self) -> Function:
+    def many_values(self) -> YulFunction:
         """A function with many parameters and results."""
-        function = Function(self.name("f"), self.random.randrange(4, 13), self.random.randrange(1, 8))
+        function = YulFunction(self.name("f"), self.random.randrange(4, 13), self.random.randrange(1, 8))
         self.define(function)
         return function
 
-    def circle(self) -> Function:
+    def circle(self) -> YulFunction:
         """Two mutually recursive functions, with a bounded depth."""
-        one, other = Function(self.name("f"), 2, 1, bounded=True), self.name("f")
+        one, other = YulFunction(self.name("f"), 2, 1, bounded=True), self.name("f")
         with self.braces(f"function {one.name}(n, x) -> r"):
             self.scope.variables, self.scope.fixed = ["x"], ["n"]
             self.write(f"r := {self.expression(1)}")

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from random import Random
 
-from fusevm.lab.yul.generate_contracts import Contract, ContractGenerator, without_own_code
-from fusevm.lab.yul.generate_functions import Function
+from fusevm.lab.yul.generate_contracts import ContractGenerator, YulContract, without_own_code
+from fusevm.lab.yul.generate_functions import YulFunction
 from fusevm.lab.yul.generate_statements import crowded
 
 
-def deep_contract(seed: int) -> Contract:
+def deep_contract(seed: int) -> YulContract:
     """The same for the same seed."""
     random = Random(f"deep {seed}")
     return _Deep(random, random.randrange(2) == 0, 5).contract()
 
 
 class _Deep(ContractGenerator):
-    def contract(self) -> Contract:
+    def contract(self) -> YulContract:
         with self.braces():
             self.write(f"mstore(0x40, {'memoryguard(0x80)' if self.guarded else '0x80'})")
             if self.chance(2):
@@ -37,12 +37,12 @@ class _Deep(ContractGenerator):
             self.finish()
             self.write_helpers()
         calls = tuple([self.call_data() for _ in range(6)])
-        return Contract(without_own_code("\n".join(self.lines)), calls)
+        return YulContract(without_own_code("\n".join(self.lines)), calls)
 
-    def recursive(self) -> Function:
+    def recursive(self) -> YulFunction:
         """Keeps values while it calls itself, some of them in a loop, as a search does."""
         random = self.random
-        function = Function(self.name("f"), random.randrange(2, 9), random.randrange(1, 4), bounded=True)
+        function = YulFunction(self.name("f"), random.randrange(2, 9), random.randrange(1, 4), bounded=True)
         parameters = [self.name("p") for _ in range(function.parameters)]
         returns = [self.name("r") for _ in range(function.returns)]
         with self.braces(f"function {function.name}({', '.join(parameters)}) -> {', '.join(returns)}"):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fusevm.lab.yul.generate import Generator
+    from fusevm.lab.yul.generate import ProgramGenerator
 
 
 @dataclass(slots=True)
-class Function:
+class YulFunction:
     name: str
     parameters: int
     returns: int
@@ -19,9 +19,9 @@ class Function:
     busy: bool = False  # it does something the outside sees whenever it is called
 
 
-def busy(g: Generator) -> Function:
+def busy(g: ProgramGenerator) -> YulFunction:
     """Counts its calls in storage or memory: evaluated in another order, the counts differ."""
-    function = Function(g.name("f"), 1, 1, busy=True)
+    function = YulFunction(g.name("f"), 1, 1, busy=True)
     place = "0x20" if g.guarded else hex(32 * g.random.randrange(8))
     load, store = g.random.choice((("sload(1)", "sstore(1, {})"), (f"mload({place})", f"mstore({place}, {{}})")))
     parameter, result = g.name("p"), g.name("r")
@@ -31,9 +31,9 @@ def busy(g: Generator) -> Function:
     return function
 
 
-def ender(g: Generator) -> Function:
+def ender(g: ProgramGenerator) -> YulFunction:
     """Sometimes does not return."""
-    function = Function(g.name("f"), 1, 0, busy=True)
+    function = YulFunction(g.name("f"), 1, 0, busy=True)
     parameter = g.name("p")
     ways = ("return(0, 0x20)", "revert(0, 0x20)", "stop()", "invalid()", "revert(0, 0)", "return(0, 0)")
     with g.braces(f"function {function.name}({parameter})"):
@@ -42,9 +42,9 @@ def ender(g: Generator) -> Function:
     return function
 
 
-def formula(g: Generator) -> Function:
+def formula(g: ProgramGenerator) -> YulFunction:
     """A single expression of its parameters, each mentioned any number of times."""
-    function = Function(g.name("f"), g.random.randrange(1, 4), 1)
+    function = YulFunction(g.name("f"), g.random.randrange(1, 4), 1)
     parameters = [g.name("p") for _ in range(function.parameters)]
     result = g.name("r")
     with g.braces(f"function {function.name}({', '.join(parameters)}) -> {result}"):
@@ -53,4 +53,4 @@ def formula(g: Generator) -> Function:
     return function
 
 
-TEMPLATES: tuple[Callable[[Generator], Function], ...] = (busy, ender, formula)
+TEMPLATES: tuple[Callable[[ProgramGenerator], YulFunction], ...] = (busy, ender, formula)

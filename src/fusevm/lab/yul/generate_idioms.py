@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fusevm.lab.yul.generate import Generator
+    from fusevm.lab.yul.generate import ProgramGenerator
 
 
-def through_memory(g: Generator) -> None:
+def through_memory(g: ProgramGenerator) -> None:
     """A value stored and loaded again, perhaps changed in between."""
     place, value, loaded = g.name("x"), g.name("x"), g.name("x")
     store, load = g.random.choice((("mstore", "mload"), ("mstore", "mload"), ("sstore", "sload"), ("tstore", "tload")))
@@ -50,7 +50,7 @@ def through_memory(g: Generator) -> None:
         g.write(f"sstore({g.key()}, {loaded})")
 
 
-def overwritten(g: Generator) -> None:
+def overwritten(g: ProgramGenerator) -> None:
     """A variable assigned on several paths and read after them."""
     name = g.random.choice(g.scope.variables) if g.scope.variables and g.chance(2) else None
     if name is None:
@@ -67,7 +67,7 @@ def overwritten(g: Generator) -> None:
         g.write(f"sstore({g.key()}, {name})")
 
 
-def out_of_scope(g: Generator) -> None:
+def out_of_scope(g: ProgramGenerator) -> None:
     """A variable whose value mentions one that is gone."""
     outer, inner = g.name("x"), g.name("x")
     one, other = g.random.choice((("add", "sub"), ("and", "shl"), ("sub", "add"), ("shl", "shr"), ("and", "and")))
@@ -79,13 +79,13 @@ def out_of_scope(g: Generator) -> None:
     g.scope.variables.append(outer)
 
 
-def _pair(g: Generator, name: str) -> str:
+def _pair(g: ProgramGenerator, name: str) -> str:
     pair = [name, g.leaf()]
     g.random.shuffle(pair)
     return ", ".join(pair)
 
 
-def stored_then_ended(g: Generator) -> None:
+def stored_then_ended(g: ProgramGenerator) -> None:
     """Stores to one place with something in between that may end the call."""
     key = g.name("x")
     store = g.random.choice(("sstore", "sstore", "mstore"))
@@ -100,7 +100,7 @@ def stored_then_ended(g: Generator) -> None:
     g.write(f"{store}({key}, {g.leaf()})")
 
 
-def used_once(g: Generator) -> None:
+def used_once(g: ProgramGenerator) -> None:
     """A variable that could stand where it is used, were it not for what happens in between."""
     names = [g.name("x") for _ in range(g.random.randrange(1, 4))]
     for name in names:
@@ -114,7 +114,7 @@ def used_once(g: Generator) -> None:
     g.write(f"sstore({g.key()}, {value})")
 
 
-def rounds(g: Generator) -> None:
+def rounds(g: ProgramGenerator) -> None:
     """A loop that writes to another place every round and looks back when it ends."""
     if g.indent > 5:
         return
@@ -143,7 +143,7 @@ def rounds(g: Generator) -> None:
             g.write(f"mstore({pointer}, {g.leaf()})")
 
 
-def moving_pointer(g: Generator) -> None:
+def moving_pointer(g: ProgramGenerator) -> None:
     """Stores through a variable that moves on in between."""
     pointer = g.name("x")
     g.write(f"let {pointer} := {g.base()}")
@@ -159,7 +159,7 @@ def moving_pointer(g: Generator) -> None:
         g.write(f"sstore({g.key()}, keccak256({g.base()}, 0x60))")
 
 
-def nested_calls(g: Generator) -> None:
+def nested_calls(g: ProgramGenerator) -> None:
     """A call whose arguments are calls that do something: they come last to first, once each."""
     functions = [each for each in g.scope.functions if each.returns == 1 and not each.bounded]
     busy = [each for each in functions if each.busy]
@@ -170,7 +170,7 @@ def nested_calls(g: Generator) -> None:
     g.receive(f"{outer.name}({', '.join(inner)})", 1)
 
 
-def deep_calls(g: Generator) -> None:
+def deep_calls(g: ProgramGenerator) -> None:
     """Calls around calls, many levels deep, with a variable at the bottom."""
     functions = [each for each in g.scope.functions if each.returns == 1 and each.parameters and not each.bounded]
     if not functions:
@@ -184,7 +184,7 @@ def deep_calls(g: Generator) -> None:
     g.receive(value, 1)
 
 
-def long_chain(g: Generator) -> None:
+def long_chain(g: ProgramGenerator) -> None:
     """Each variable used once, in the next: they become one deep expression."""
     name = g.name("x")
     g.write(f"let {name} := {g.read(1)}")
@@ -195,7 +195,7 @@ def long_chain(g: Generator) -> None:
     g.scope.variables.append(name)
 
 
-def wide_switch(g: Generator) -> None:
+def wide_switch(g: ProgramGenerator) -> None:
     """A switch of many cases, most of which do next to nothing."""
     if g.indent > 5:
         return
@@ -210,7 +210,7 @@ def wide_switch(g: Generator) -> None:
     g.scope.variables.append(name)
 
 
-def crowd(g: Generator) -> None:
+def crowd(g: ProgramGenerator) -> None:
     """Many variables at the same time, used much later."""
     names = [g.name("x") for _ in range(g.random.choice((3, 6, 9)))]
     for name in names:
@@ -221,7 +221,7 @@ def crowd(g: Generator) -> None:
         g.write(f"sstore({g.key()}, {name})")
 
 
-IDIOMS: tuple[tuple[Callable[[Generator], None], int], ...] = (
+IDIOMS: tuple[tuple[Callable[[ProgramGenerator], None], int], ...] = (
     (through_memory, 10),
     (overwritten, 10),
     (out_of_scope, 3),

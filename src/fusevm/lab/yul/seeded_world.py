@@ -10,7 +10,7 @@ from fusevm.yul.execution.host import Ended, LimitReached, RunEnd, YulOutcome
 from fusevm.yul.execution.worlds import ADDRESS_MASK, Storage, World, hash_of, zero_extended
 
 
-class Event(NamedTuple):
+class WorldEvent(NamedTuple):
     """Something the outside sees while the program runs. A call also shows storage, which the callee may read."""
 
     kind: str  # log, call, callcode, delegatecall, staticcall, create, create2
@@ -26,7 +26,7 @@ class Trace(NamedTuple):
     conclusive: bool  # no limit of ours cut it short
     succeeded: bool
     data: bytes  # returned or reverted
-    events: tuple[Event, ...]
+    events: tuple[WorldEvent, ...]
     storage: frozenset[tuple[int, int]]
     transient: frozenset[tuple[int, int]]
     destroyed: bool
@@ -58,7 +58,7 @@ class SeededWorld(World):
 
     def __init__(self, seed: int = 0, calldata: bytes = b"", fork: Fork = LATEST) -> None:
         super().__init__(fork)
-        self.events: list[Event] = []
+        self.events: list[WorldEvent] = []
         self.seed = seed
         self.calldata = calldata
         self.memory = bytearray()
@@ -175,13 +175,13 @@ class SeededWorld(World):
     # -- logs, calls, ends --------------------------------------------------------------------------------------------
 
     def log(self, offset: int, size: int, *topics: int) -> None:
-        self.events.append(Event("log", topics, self.read(offset, size)))
+        self.events.append(WorldEvent("log", topics, self.read(offset, size)))
 
     op_log0 = op_log1 = op_log2 = op_log3 = op_log4 = log
 
     def observed(self, kind: str, words: tuple[int, ...], data: bytes) -> int:
         """Record a call, let the callee do its worst, and return a number that decides the outcome."""
-        self.events.append(Event(kind, words, data, settled(self.storage), settled(self.transient)))
+        self.events.append(WorldEvent(kind, words, data, settled(self.storage), settled(self.transient)))
         luck = self.word(kind, words, data, len(self.events))
         if kind != "staticcall" and luck >> 8 & 3 == 0:
             # A slot that was set to zero is like one that was not set: which of the two must not decide anything.
@@ -230,5 +230,5 @@ class SeededWorld(World):
         raise Ended(RunEnd.INVALID)
 
     def op_selfdestruct(self, heir: int) -> None:
-        self.events.append(Event("selfdestruct", (heir & ADDRESS_MASK,), b""))
+        self.events.append(WorldEvent("selfdestruct", (heir & ADDRESS_MASK,), b""))
         raise Ended(RunEnd.SELFDESTRUCT)
